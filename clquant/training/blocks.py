@@ -79,17 +79,7 @@ class BlockShape:
 
 
 def check_block_shape(value: object) -> tuple[int, int]:
-    """A block shape that a person gave: (rows, columns), 1..32 each and 256 pixels at most.
-
-    Parameters
-    ----------
-    value : pair of int
-
-    Raises
-    ------
-    InvalidType, InvalidArgument
-        If it is none.
-    """
+    """A block shape that a person gave: (rows, columns), 1..32 each and 256 pixels at most."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise InvalidType(f"block_shape is {shown(value)}; allowed: a pair (rows, columns)")
     rows, columns = (integer(f"block_shape[{i}]", side, 1, MAX_SIDE) for i, side in enumerate(value))

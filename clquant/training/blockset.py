@@ -20,19 +20,7 @@ _SAMPLING = 3  # purpose of random numbers
 
 
 def check_bound(shape: BlockShape, count: int, weights: npt.NDArray[np.uint16] | None) -> None:
-    """Errors, and the sums of squares they are made from, are unsigned 64-bit numbers on the device.
-
-    Parameters
-    ----------
-    shape : BlockShape
-    count : int
-    weights : ndarray of uint16 or None
-
-    Raises
-    ------
-    InvalidArgument
-        If there are so many blocks that these do not fit.
-    """
+    """Errors, and the sums of squares they are made from, are unsigned 64-bit numbers on the device."""
     largest = 1 if weights is None else MAX_WEIGHT
     most = (1 << 63) // (shape.largest**2 * shape.components * largest)
     if count > most:
@@ -42,16 +30,7 @@ def check_bound(shape: BlockShape, count: int, weights: npt.NDArray[np.uint16] |
 def sample_places(
     count: int, weights: npt.NDArray[np.uint16] | None, size: int, stage: int, seed: int
 ) -> npt.NDArray[np.int64] | None:
-    """The increasing numbers of the blocks of a sample; None if no more blocks than `size` have weight.
-
-    Parameters
-    ----------
-    count : int
-        Of all blocks.
-    weights : ndarray of uint16, shape (count,), or None
-    size, stage, seed
-        As `BlockSet.sample` takes them.
-    """
+    """The increasing numbers of the blocks of a sample; None if no more blocks than `size` have weight."""
     able = None if weights is None else np.flatnonzero(weights)
     number = count if able is None else len(able)
     if number <= size:
@@ -69,22 +48,7 @@ def _program(session: Session, shape: BlockShape, width: int) -> Program:
 
 
 def block_rows(session: Session, scope: Scope, image: Buffer, height: int, width: int, shape: BlockShape) -> Buffer:
-    """A picture's blocks as rows of K bytes, in raster order.
-
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-        Holds the result.
-    image : pyopencl.Buffer
-        height x width x C bytes.
-    height, width : int
-    shape : BlockShape
-
-    Returns
-    -------
-    pyopencl.Buffer
-    """
+    """A picture's blocks as rows of K bytes, in raster order."""
     rows, columns = shape.table_shape(height, width)
     kernel = _program(session, shape, width).kernel("vq_blocks")
     blocks = scope.empty(rows * columns * shape.components)
@@ -118,24 +82,7 @@ class Piece:
 
 
 class BlockSet:
-    """Blocks on the device, numbered through all pieces.
-
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-        Holds the blocks.
-    shape : BlockShape
-    count : int
-        How many blocks will be appended.
-    weights : ndarray of uint16, shape (count,), or None
-        0..4095 each, or None for equal weights.
-
-    Raises
-    ------
-    InvalidArgument
-        If there are so many blocks that sums of squared errors do not fit 63 bits.
-    """
+    """Blocks on the device, numbered through all pieces."""
 
     def __init__(
         self, session: Session, scope: Scope, shape: BlockShape, count: int, weights: npt.NDArray[np.uint16] | None
@@ -165,16 +112,7 @@ class BlockSet:
         weights: list[npt.NDArray[np.uint16]] | None,
         shape: BlockShape,
     ) -> BlockSet:
-        """All blocks of some pictures, in raster order.
-
-        Parameters
-        ----------
-        session, scope, shape
-            As the constructor takes them.
-        pictures : sequence of Picture
-        weights : list of ndarray of uint16 or None
-            One array (block rows, block columns) per picture.
-        """
+        """All blocks of some pictures, in raster order."""
         count = sum(int(np.prod(shape.table_shape(p.height, p.width))) for p in pictures)
         flat = None if weights is None else np.concatenate([w.ravel() for w in weights])
         blocks = cls(session, scope, shape, count, flat)
@@ -191,15 +129,7 @@ class BlockSet:
         rows: npt.NDArray[np.integer[Any]],
         weights: npt.NDArray[np.uint16] | None,
     ) -> BlockSet:
-        """Blocks of the host.
-
-        Parameters
-        ----------
-        session, scope, shape, weights
-            As the constructor takes them.
-        rows : ndarray of `shape.dtype`, shape (count, K)
-            C-contiguous.
-        """
+        """Blocks of the host."""
         blocks = cls(session, scope, shape, len(rows), weights)
         first = 0
         for piece in blocks.pieces:
@@ -214,17 +144,7 @@ class BlockSet:
         return self.count if self.weights is None else int(self.weights.sum(dtype=np.int64))
 
     def read(self, number: int) -> npt.NDArray[np.integer[Any]]:
-        """All blocks, and the first one again until they are as many as asked for; waits for them.
-
-        Parameters
-        ----------
-        number : int
-            At least as many as blocks.
-
-        Returns
-        -------
-        ndarray of `shape.dtype`, shape (number, K)
-        """
+        """All blocks, and the first one again until they are as many as asked for; waits for them."""
         size, dtype = self.shape.components, self.shape.dtype
         rows = [self._session.download(piece.blocks, (piece.count, size), dtype) for piece in self.pieces]
         if len(rows) == 1 and number == self.count:
@@ -254,55 +174,19 @@ class BlockSet:
                 taken += share
 
     def sample(self, scope: Scope, size: int, stage: int, seed: int) -> BlockSet:
-        """About evenly spread blocks, each drawn from a run of its own of the blocks that have weight.
-
-        Parameters
-        ----------
-        scope : Scope
-            Holds them.
-        size : int
-        stage : int
-            Makes the draws of several samples differ.
-        seed : int
-
-        Returns
-        -------
-        BlockSet
-            This one, if no more blocks than `size` have weight.
-        """
+        """About evenly spread blocks, each drawn from a run of its own of the blocks that have weight."""
         places = sample_places(self.count, self.weights, size, stage, seed)
         return self if places is None else self.at(scope, places)
 
     def every(self, scope: Scope, size: int, turn: int) -> BlockSet:
-        """Blocks at regular distances among those that have weight.
-
-        Parameters
-        ----------
-        scope : Scope
-            Holds them.
-        size : int
-            At most as many as blocks that have weight.
-        turn : int
-            Which of the blocks between.
-        """
+        """Blocks at regular distances among those that have weight."""
         if self.weights is None:
             return self.spaced(scope, Spacing(self.count // size, turn), range(size))
         places = np.flatnonzero(self.weights)
         return self.at(scope, places[Spacing(len(places) // size, turn).numbers(np.arange(size))])
 
     def spaced(self, scope: Scope, spacing: Spacing, which: range, begin: int = 0) -> BlockSet:
-        """Blocks without weights whose numbers are a spacing's.
-
-        Parameters
-        ----------
-        scope : Scope
-            Holds them.
-        spacing : Spacing
-        which : range
-            Indices of the spacing's numbers.
-        begin : int
-            The number of this set's first block.
-        """
+        """Blocks without weights whose numbers are a spacing's."""
         session, most = self._session, self._most
         chosen = BlockSet(session, scope, self.shape, len(which), None)
         kernel = _program(session, self.shape, self.shape.columns).kernel("vq_gather_every")
@@ -321,26 +205,11 @@ class BlockSet:
         return chosen
 
     def in_turn(self, scope: Scope, size: int, turns: int) -> list[BlockSet]:
-        """As many sets as turns, each as `every` gives it.
-
-        Parameters
-        ----------
-        scope, size
-            As for `every`.
-        turns : int
-        """
+        """As many sets as turns, each as `every` gives it."""
         return [self.every(scope, size, turn) for turn in range(turns)]
 
     def at(self, scope: Scope, places: npt.NDArray[np.int64]) -> BlockSet:
-        """Some blocks, with their weights.
-
-        Parameters
-        ----------
-        scope : Scope
-            Holds them.
-        places : ndarray of int64
-            Their numbers, increasing.
-        """
+        """Some blocks, with their weights."""
         weights = None if self.weights is None else self.weights[places]
         chosen = BlockSet(self._session, scope, self.shape, len(places), weights)
         self._gather(chosen, places)

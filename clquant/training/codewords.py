@@ -17,15 +17,6 @@ MOST_CHANGES = 16  # steps that are told of between two readings
 class Codewords:
     """A codebook that moves, on the device.
 
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-        Holds it.
-    shape : BlockShape
-    capacity : int
-        Most codewords.
-
     Attributes
     ----------
     size : int
@@ -52,12 +43,7 @@ class Codewords:
         self._load = self.search.prepare_load(scope, self.moved, self.codebook)
 
     def commit(self, size: int) -> None:
-        """Make the first of the moved codewords the codebook.
-
-        Parameters
-        ----------
-        size : int
-        """
+        """Make the first of the moved codewords the codebook."""
         self.size = size
         self.search.queue_load(self._load, size)
 

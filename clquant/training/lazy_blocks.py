@@ -43,16 +43,7 @@ class _Band:
 
 
 class LazyBlocks:
-    """The blocks of pictures of which some are read in parts.
-
-    Parameters
-    ----------
-    session : Session
-    pictures : sequence of Picture
-    weights : list of ndarray of uint16 or None
-        (block rows, block columns) per picture.
-    shape : BlockShape
-    """
+    """The blocks of pictures of which some are read in parts."""
 
     def __init__(
         self,
@@ -81,14 +72,7 @@ class LazyBlocks:
         return picture.lazy.rows_at_once(columns * shape.columns * shape.channels, shape.rows)
 
     def train(self, scope: Scope, plan: training.Plan, progress: Progress) -> training.Trained:
-        """As `training.train`.
-
-        Parameters
-        ----------
-        scope : Scope
-        plan : Plan
-        progress : Progress
-        """
+        """As `training.train`."""
         flat = None if self._weights is None else np.concatenate([own.ravel() for own in self._weights])
         asked = Elsewhere(self._sums, self._worst, self._squares, self._rows, lambda *_: None)
         blocks = PartedBlocks(self._session, scope, self._shape, self.count, flat, asked)

@@ -42,7 +42,7 @@ class Lines:
         The number of each line's first block among all.
     lengths : ndarray of int64, shape (lines,)
     ranks : ndarray of int64, shape (lines,), or None
-        How many blocks before each line, of all, have weight; None if none has a weight of its own.
+        Number of weighted blocks preceding each line, over all parts; None without weights.
     """
 
     first: npt.NDArray[np.int64]
@@ -51,14 +51,7 @@ class Lines:
 
     @classmethod
     def of_tiles(cls, tiles: Sequence[Tile], ranks: npt.NDArray[np.int64] | None) -> Lines:
-        """The rows of some tiles, one tile after another; those that are neighbours are one line.
-
-        Parameters
-        ----------
-        tiles : sequence of Tile
-        ranks : ndarray of int64 or None
-            How many blocks before each block, of all, have weight.
-        """
+        """The rows of some tiles, one tile after another; those that are neighbours are one line."""
         first = np.concatenate([tile.first + tile.stride * np.arange(tile.rows) for tile in tiles])
         lengths = np.repeat([tile.columns for tile in tiles], [tile.rows for tile in tiles])
         begin = np.flatnonzero(np.diff(first, prepend=-1) != np.append(0, lengths[:-1]))
@@ -71,34 +64,14 @@ class Lines:
         return np.concatenate([[0], np.cumsum(self.lengths)])
 
     def numbers(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Numbers among all.
-
-        Parameters
-        ----------
-        places : ndarray of int64
-            Within the part.
-        """
+        """Numbers among all."""
         line = np.searchsorted(self._starts, places, side="right") - 1
         return self.first[line] + (places - self._starts[line])
 
     def every(
         self, spacing: Spacing, size: int, weights: npt.NDArray[np.uint16] | None
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The part's blocks among those that a spacing takes of all that have weight.
-
-        Parameters
-        ----------
-        spacing : Spacing
-        size : int
-            How many it takes.
-        weights : ndarray of uint16 or None
-            Of the part's blocks.
-
-        Returns
-        -------
-        (ndarray, ndarray) of int64
-            Their increasing places within the part, and which ones of all that are taken they are.
-        """
+        """The part's blocks among those that a spacing takes of all that have weight."""
         with_weight = None if weights is None else np.flatnonzero(weights)
         starts = self._starts if with_weight is None else np.searchsorted(with_weight, self._starts)
         begin, counts = self.first if self.ranks is None else self.ranks, np.diff(starts)
@@ -112,13 +85,7 @@ class Lines:
         return chosen if with_weight is None else with_weight[chosen], which[mine]
 
     def run(self, spacing: Spacing, size: int) -> range | None:
-        """Which ones of all that a spacing takes are the part's, if that is one line, and all blocks weigh the same.
-
-        Parameters
-        ----------
-        spacing, size
-            As for `every`.
-        """
+        """Which ones of all that a spacing takes are the part's, if that is one line, and all blocks weigh the same."""
         if len(self.first) != 1 or self.ranks is not None:
             return None
         ends = self.first[0], self.first[0] + self.lengths[0]

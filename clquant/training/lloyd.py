@@ -55,18 +55,7 @@ class Motion:
 
 
 class Lloyd:
-    """Steps that fit codewords to a set of blocks.
-
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-        Holds what they need.
-    blocks : BlockSet
-    words : Codewords
-    key : ndarray of uint32, shape (2,)
-        Of the random numbers.
-    """
+    """Steps that fit codewords to a set of blocks."""
 
     def __init__(
         self, session: Session, scope: Scope, blocks: BlockSet, words: Codewords, key: npt.NDArray[np.uint32]
@@ -234,29 +223,12 @@ class Lloyd:
             worst.queue()
 
     def queue_step(self, *, repairs: bool = True, turn: int = 0) -> None:
-        """Queue a plain step: codewords move to the rounded means of their blocks.
-
-        Parameters
-        ----------
-        repairs : bool
-            Whether codewords without blocks move to the worst-coded blocks of others; else they stay.
-        turn : int
-            Where `Codewords.changes` says whether anything moved.
-        """
+        """Queue a plain step: codewords move to the rounded means of their blocks."""
         self.queue_statistics()
         self._queue_moves(Motion(), repairs, 0, turn)
 
     def queue_annealed_step(self, motion: Motion, *, repairs: bool, removed: int) -> None:
-        """Queue a step with noise.
-
-        Parameters
-        ----------
-        motion : Motion
-        repairs : bool
-            As `queue_step` takes it; not when codewords are removed.
-        removed : int
-            Codewords that merge with their nearest neighbours.
-        """
+        """Queue a step with noise."""
         self.queue_statistics()
         if removed:
             self._merging.queue(self._words.size, removed, self._total_weight)
@@ -282,18 +254,7 @@ class Lloyd:
         words.commit(words.size - removed)
 
     def run(self, most: int) -> int:
-        """Plain steps until nothing moves.
-
-        Parameters
-        ----------
-        most : int
-            Most steps.
-
-        Returns
-        -------
-        int
-            The steps that were needed to find out that nothing moves, or `most`.
-        """
+        """Plain steps until nothing moves."""
         done, share = 0, 2
         longest = MOST_CHANGES if self._blocks.count * self._words.size < _LONG_STEP else _LONG_TURNS
         while done < most:

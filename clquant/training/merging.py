@@ -23,18 +23,6 @@ _KEY_DIGITS = 8
 class Merging:
     """Which of a codebook's codewords go.
 
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-        Holds what it needs.
-    shape : BlockShape
-    codebook : pyopencl.Buffer
-        `capacity` codewords of K bytes.
-    totals : pyopencl.Buffer
-        (capacity, K + 1) uint64, the last column their weights.
-    capacity : int
-
     Attributes
     ----------
     places : pyopencl.Buffer
@@ -83,17 +71,7 @@ class Merging:
         }
 
     def queue(self, size: int, number: int, total_weight: int) -> None:
-        """Queue the choice.
-
-        Parameters
-        ----------
-        size : int
-            Codewords there are.
-        number : int
-            How many go, fewer than `size`.
-        total_weight : int
-            Of all blocks.
-        """
+        """Queue the choice."""
         launches, many = self._launches, np.uint32(size)
         shift = np.uint32(max(0, total_weight.bit_length() - _WEIGHT_BITS))
         self._search.queue_load(launches["load"], size)

@@ -48,12 +48,7 @@ class Worst:
     rows: Rows
 
     def worse(self, other: Worst) -> Worst:
-        """The worse of two per codeword, at equal levels the one that comes first among all blocks.
-
-        Parameters
-        ----------
-        other : Worst
-        """
+        """The worse of two per codeword, at equal levels the one that comes first among all blocks."""
         theirs = (other.levels > self.levels) | ((other.levels == self.levels) & (other.numbers < self.numbers))
         return Worst(
             np.where(theirs, other.levels, self.levels),
@@ -63,21 +58,7 @@ class Worst:
 
 
 class Part:
-    """Pieces of pictures that are cut at whole blocks, and what a device holds of them.
-
-    Parameters
-    ----------
-    pieces : sequence of ndarray of uint8
-        (h, w, C) each. Edge blocks are completed as those of whole pictures.
-    weights : sequence of ndarray of uint16, or None
-        (block rows, block columns) per piece.
-    block : pair of int
-        (rows, columns) of a block.
-    lines : Lines
-        Where the blocks are among all.
-    session : Session, optional
-        Default: one of this process's own device, wherever the part is.
-    """
+    """Pieces of pictures that are cut at whole blocks, and what a device holds of them."""
 
     def __init__(
         self,
@@ -109,52 +90,24 @@ class Part:
         return sum(piece.nbytes for piece in self.pieces) + sum(each.nbytes for each in self.weights or ())
 
     def statistics(self, codebook: Rows, capacity: int) -> npt.NDArray[np.uint64]:
-        """Sums of the blocks of each codeword, (size, K + 1), the last column their weights.
-
-        Parameters
-        ----------
-        codebook : ndarray of uint8, shape (size, K)
-        capacity : int
-            Most codewords that later steps may have.
-        """
+        """Sums of the blocks of each codeword, (size, K + 1), the last column their weights."""
         with self._lock:
             return self._ready(capacity).statistics(codebook)
 
     def squares(self, capacity: int) -> int:
-        """The weighted sum of the blocks' squared lengths.
-
-        Parameters
-        ----------
-        capacity : int
-        """
+        """The weighted sum of the blocks' squared lengths."""
         with self._lock:
             return self._ready(capacity).squares()
 
     def worst(self, codebook: Rows, capacity: int) -> Worst:
-        """Of each codeword its worst block, if any codeword is dead.
-
-        Parameters
-        ----------
-        codebook, capacity
-            As `statistics` takes them.
-        """
+        """Of each codeword its worst block, if any codeword is dead."""
         with self._lock:
             levels, places = self._ready(capacity).worst(codebook)
         places = np.where(levels > 0, places, 0)
         return Worst(levels, self.lines.numbers(places), self.rows(places))
 
     def sample(self, places: npt.NDArray[np.int64]) -> Rows:
-        """Many blocks, from the device, where they are wanted later anyway, or the host if that has no room for them.
-
-        Parameters
-        ----------
-        places : ndarray of int64
-            Their numbers within this part, increasing.
-
-        Returns
-        -------
-        ndarray of uint8, shape (len(places), K)
-        """
+        """Blocks by their increasing places, (count, K): from the device, or the host if that has no room."""
         if not len(places):
             return np.empty((0, self.shape.components), np.uint8)
         with self._lock, contextlib.suppress(DeviceMemoryError):
@@ -162,19 +115,7 @@ class Part:
         return self.rows(places)
 
     def every(self, spacing: Spacing, size: int) -> Part:
-        """A part of those of its blocks that a spacing takes of all that have weight.
-
-        Parameters
-        ----------
-        spacing : Spacing
-        size : int
-            How many it takes.
-
-        Returns
-        -------
-        Part
-            If it takes none, with one of these that has no weight.
-        """
+        """Subset of this part's weighted blocks selected by a stride; one without weight if it takes none."""
         p, q = self.shape.rows, self.shape.columns
         flat = self._flat_weights()
         places, _ = self.lines.every(spacing, size, flat)
@@ -186,19 +127,7 @@ class Part:
         return Part([stacked], weights, (p, q), lines, self.session)
 
     def spaced(self, spacings: Sequence[Spacing], size: int) -> list[tuple[Positions, Rows]]:
-        """Those of its blocks that some spacings take of all that have weight.
-
-        Parameters
-        ----------
-        spacings : sequence of Spacing
-        size : int
-            How many each takes.
-
-        Returns
-        -------
-        list of (slice or ndarray, ndarray of uint8)
-            For each which ones of all that it takes they are, and these.
-        """
+        """This part's blocks of some strided samples: for each sample the positions there, and the blocks."""
         return [self._spaced(spacing, size) for spacing in spacings]
 
     def _spaced(self, spacing: Spacing, size: int) -> tuple[Positions, Rows]:
@@ -213,17 +142,7 @@ class Part:
         return None if self.weights is None else np.concatenate([own.ravel() for own in self.weights])
 
     def rows(self, places: npt.NDArray[np.int64]) -> Rows:
-        """Some blocks, from the host.
-
-        Parameters
-        ----------
-        places : ndarray of int64
-            Their numbers within this part, in any order.
-
-        Returns
-        -------
-        ndarray of uint8, shape (len(places), K)
-        """
+        """Some blocks, from the host."""
         p, q = self.shape.rows, self.shape.columns
         made = np.empty((len(places), p, q, self.shape.channels), np.uint8)
         which = np.searchsorted(self._starts, places, side="right") - 1

@@ -50,18 +50,7 @@ class Elsewhere:
 
 
 class PartedBlocks:
-    """What a training wants to know of blocks that are elsewhere, as `BlockSet` has it.
-
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-        Holds samples.
-    shape : BlockShape
-    count : int
-    weights : ndarray of uint16, shape (count,), or None
-    elsewhere : Elsewhere
-    """
+    """What a training wants to know of blocks that are elsewhere, as `BlockSet` has it."""
 
     def __init__(
         self,
@@ -126,12 +115,6 @@ class PartedLloyd(Lloyd):
     """Steps that fit codewords to `PartedBlocks`.
 
     The set of blocks that the kernels here see has the worst block of each codeword at the codeword's index.
-
-    Parameters
-    ----------
-    session, scope, words, key
-        As `Lloyd` takes them.
-    blocks : PartedBlocks
     """
 
     def __init__(

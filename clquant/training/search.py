@@ -66,13 +66,7 @@ def index_type(size: int) -> str:
 
 @contextlib.contextmanager
 def open_search(session: Session, codebook: npt.NDArray[np.integer[Any]], shape: BlockShape) -> Iterator[Search]:
-    """A `Search` whose buffers last as long as the block: that of an earlier job with the codebook, if it is small.
-
-    Parameters
-    ----------
-    session, codebook, shape
-        As `Search` takes them.
-    """
+    """A `Search` whose buffers last as long as the block: that of an earlier job with the codebook, if it is small."""
     key = None
     if codebook.nbytes <= MOST_KEPT:
         key = "search", codebook.tobytes(), shape, session.choose(PLAIN_VARIANTS if shape.is_deep else VARIANTS).name
@@ -81,19 +75,7 @@ def open_search(session: Session, codebook: npt.NDArray[np.integer[Any]], shape:
 
 
 class Search:
-    """A codebook on the device, ready to be searched.
-
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-        Holds the codebook's buffers.
-    codebook : ndarray of uint8, shape (N, K), or int
-        Or how many codewords there will be at most; `load` gives them.
-    shape : BlockShape
-    excluding : bool
-        Whether `run` passes over a codeword of each block's own.
-    """
+    """A codebook on the device, ready to be searched."""
 
     def __init__(
         self,
@@ -149,52 +131,22 @@ class Search:
         return layout, 4 * words, number
 
     def prepare_load(self, scope: Scope, codebook: Buffer, kept: Buffer | None = None) -> PreparedLaunch:
-        """`load` to be queued many times by `queue_load`.
-
-        Parameters
-        ----------
-        scope : Scope
-        codebook : pyopencl.Buffer
-        kept : pyopencl.Buffer, optional
-            Is given a copy of the codewords.
-        """
+        """`load` to be queued many times by `queue_load`."""
         return self._session.prepare(scope, *self._loading(codebook, self._capacity, 0, kept))
 
     def queue_load(self, load: PreparedLaunch, size: int) -> None:
-        """Queue a `prepare_load`.
-
-        Parameters
-        ----------
-        load : PreparedLaunch
-        size : int
-            Codewords, at most the capacity.
-        """
+        """Queue a `prepare_load`."""
         self._padded = -(-size // self._step) * self._step
         load.set(size=np.uint32(size), padded=np.uint32(self._padded))
         load.queue()
 
     def queue_search(self, search: PreparedLaunch) -> None:
-        """Queue a `prepare`, over the codewords that were loaded last.
-
-        Parameters
-        ----------
-        search : PreparedLaunch
-        """
+        """Queue a `prepare`, over the codewords that were loaded last."""
         search.set(padded=np.uint32(self._padded))
         search.queue()
 
     def load(self, codebook: Buffer, size: int, first: int = 0) -> None:
-        """Queue taking over a codebook, which is searched from then on.
-
-        Parameters
-        ----------
-        codebook : pyopencl.Buffer
-            Codewords of K bytes.
-        size : int
-            How many, at most the capacity.
-        first : int
-            The first one.
-        """
+        """Queue taking over a codebook, which is searched from then on."""
         self._padded = -(-size // self._step) * self._step
         self._session.launch(*self._loading(codebook, size, first, None))
 
@@ -223,19 +175,7 @@ class Search:
         offset: int = 0,
         own: Buffer | None = None,
     ) -> None:
-        """Queue the search for every block of a picture.
-
-        Parameters
-        ----------
-        image : pyopencl.Buffer
-            height x width x C bytes.
-        height, width : int
-        indices : pyopencl.Buffer
-            Of `index_dtype`; written from element `offset` in raster order.
-        offset : int
-        own : pyopencl.Buffer, optional
-            When `excluding`: per block, the index that is passed over.
-        """
+        """Queue the search for every block of a picture."""
         kind = index_type(self._capacity)
         sizes, arguments = self._searching(image, height, width, indices, offset, own, kind)
         self._session.launch(*sizes, **arguments)
@@ -243,14 +183,7 @@ class Search:
     def prepare(
         self, scope: Scope, image: Buffer, height: int, width: int, indices: Buffer, own: Buffer | None = None
     ) -> PreparedLaunch:
-        """`run` to be queued many times by `queue_search`; indices are uint16 whatever the codebook's size.
-
-        Parameters
-        ----------
-        scope : Scope
-        image, height, width, indices, own
-            As `run` takes them.
-        """
+        """`run` to be queued many times by `queue_search`; indices are uint16 whatever the codebook's size."""
         sizes, arguments = self._searching(image, height, width, indices, 0, own, "ushort")
         return self._session.prepare(scope, *sizes, **arguments)
 

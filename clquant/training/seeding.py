@@ -30,19 +30,7 @@ def _program(session: Session, blocks: BlockSet) -> Program:
 def sample_codewords(
     session: Session, blocks: BlockSet, words: Codewords, size: int, key: npt.NDArray[np.uint32]
 ) -> None:
-    """Queue k-means++: codewords are blocks drawn with a chance in proportion to their squared distance to the others.
-
-    Parameters
-    ----------
-    session : Session
-    blocks : BlockSet
-    words : Codewords
-        Are given the codewords.
-    size : int
-        How many. If blocks are fewer than that, the first codeword is repeated.
-    key : ndarray of uint32, shape (2,)
-        Of the random numbers.
-    """
+    """Queue k-means++: codewords are blocks drawn in proportion to their squared distance to the others."""
     with session.scope() as scope:
         passes = _Passes(session, blocks, words, key)
         nearest = [scope.empty((8 if blocks.shape.is_deep else 4) * piece.count) for piece in blocks.pieces]
@@ -127,24 +115,7 @@ class _Passes:
 
 
 def split_codewords(session: Session, blocks: BlockSet, words: Codewords, lloyd: Lloyd, size: int) -> int:
-    """LBG's splitting: from the mean of all blocks, codewords are doubled and told apart by Lloyd steps.
-
-    Parameters
-    ----------
-    session : Session
-    blocks : BlockSet
-    words : Codewords
-        Are given the codewords.
-    lloyd : Lloyd
-        Of the blocks.
-    size : int
-        How many codewords.
-
-    Returns
-    -------
-    int
-        Lloyd steps that were run.
-    """
+    """LBG's splitting: from the mean of all blocks, codewords are doubled and told apart by Lloyd steps."""
     kernel = _program(session, blocks).kernel("vq_split")
     group = session.work_group_size(kernel, session.tuned("vq.train_group"))
     steps = 0

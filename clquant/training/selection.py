@@ -13,20 +13,6 @@ _DIGITS = 256
 class Selection:
     """A choice among keys that is queued many times.
 
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-        Holds what it needs.
-    keys : pyopencl.Buffer
-        uint64 below 256^digits.
-    capacity : int
-        Most keys.
-    digits : int
-        1..8.
-    number : (pyopencl.Buffer, int), optional
-        Where the device says how many are chosen: an element of a uint64 buffer.
-
     Attributes
     ----------
     places : pyopencl.Buffer
@@ -66,14 +52,6 @@ class Selection:
         )
 
     def queue(self, size: int, number: int = 0) -> None:
-        """Queue the choice.
-
-        Parameters
-        ----------
-        size : int
-            How many keys there are.
-        number : int
-            How many are chosen, at most `size`, if the device does not say that.
-        """
+        """Queue the choice."""
         self._launch.set(size=np.uint32(size), number=np.uint32(number))
         self._launch.queue()

@@ -1,4 +1,4 @@
-"""Numbers at regular distances, of which samples in turn take the blocks."""
+"""Strided block indices; sample t uses offset t."""
 
 from __future__ import annotations
 
@@ -20,21 +20,10 @@ class Spacing:
     turn: int
 
     def numbers(self, which: Any) -> Any:
-        """The numbers of some indices.
-
-        Parameters
-        ----------
-        which : int or ndarray of int64
-        """
+        """The numbers of some indices."""
         return which * self.distance + (which + self.turn) % self.distance
 
     def first_at(self, number: int) -> int:
-        """The index of the first number that is not below one.
-
-        Parameters
-        ----------
-        number : int
-            At least 0.
-        """
+        """The index of the first number that is not below one."""
         which = number // self.distance
         return which + int(self.numbers(which) < number)

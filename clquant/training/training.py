@@ -66,23 +66,7 @@ class Trained:
 
 
 def check_weights(sample_weight: Any, tables: Sequence[tuple[int, int]]) -> list[npt.NDArray[np.uint16]] | None:
-    """Weights as a person gave them, as whole numbers 0..4095 per block.
-
-    Parameters
-    ----------
-    sample_weight : None, or a sequence with a number or an array of block weights per picture
-    tables : sequence of (int, int)
-        Block rows and columns of each picture.
-
-    Returns
-    -------
-    list of ndarray of uint16, or None
-
-    Raises
-    ------
-    InvalidArgument, InvalidType
-        If there are too few or too many, of wrong shapes, negative, not finite, or all zero.
-    """
+    """Weights as a person gave them, as whole numbers 0..4095 per block."""
     if sample_weight is None:
         return None
     several = isinstance(sample_weight, list | tuple) or (isinstance(sample_weight, np.ndarray) and sample_weight.ndim)
@@ -113,31 +97,7 @@ def train(
     plan: Plan,
     progress: Progress,
 ) -> Trained:
-    """Train a codebook on every block of some pictures.
-
-    Parameters
-    ----------
-    session : Session
-    pictures : sequence of Picture
-    weights : list of ndarray or None
-        From `check_weights`.
-    shape : BlockShape
-    plan : Plan
-    progress : Progress
-        Told of 2 + `plan.refine` stages: the start, the rounds, the last steps.
-
-    Returns
-    -------
-    Trained
-        Codewords in increasing order of their sums, then of their components.
-
-    Raises
-    ------
-    InvalidArgument
-        If there are more blocks than sums of squared errors admit.
-    StoppedError
-        If the progress callback returned False.
-    """
+    """Train a codebook on every block of some pictures."""
     with session.scope() as scope:
         blocks = BlockSet.of_pictures(session, scope, pictures, weights, shape)
         return train_on(session, scope, blocks, plan, progress, Lloyd)
@@ -146,29 +106,7 @@ def train(
 def train_on(
     session: Session, scope: Scope, blocks: Any, plan: Plan, progress: Progress, steps: Callable[..., Lloyd]
 ) -> Trained:
-    """Train a codebook on blocks that are there already.
-
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-        Holds what the training needs.
-    blocks : BlockSet
-        Or what has its ``count``, ``shape``, ``total_weight``, ``read``, ``sample`` and ``in_turn``.
-    plan : Plan
-    progress : Progress
-    steps : callable
-        As `Lloyd` is constructed, for `blocks` and for samples of them.
-
-    Returns
-    -------
-    Trained
-
-    Raises
-    ------
-    StoppedError
-        If the progress callback returned False.
-    """
+    """Train a codebook on blocks that are there already."""
     stages = 2 + plan.refine
     progress.report(0, stages)
     if blocks.count <= plan.size:

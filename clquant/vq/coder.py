@@ -48,11 +48,6 @@ HostTable = npt.NDArray[np.integer[Any]] | str | os.PathLike[str]
 class BlockCoder:
     """A codebook with which pictures are encoded and decoded.
 
-    Parameters
-    ----------
-    codebook : ndarray of uint8, shape (N, p, q) or (N, p, q, C)
-    queue : pyopencl.CommandQueue or None
-
     Attributes
     ----------
     codebook, queue
@@ -60,11 +55,6 @@ class BlockCoder:
     shape : BlockShape
     rows : ndarray of uint8, shape (N, K)
         The codewords, C-contiguous.
-
-    Raises
-    ------
-    InvalidType, InvalidArgument
-        If the codebook is none.
     """
 
     def __init__(self, codebook: npt.NDArray[np.uint8], queue: CommandQueue | None) -> None:
@@ -81,49 +71,19 @@ class BlockCoder:
         self.rows = np.ascontiguousarray(codebook).reshape(len(codebook), -1)
 
     def about(self, verb: str, resume: bool) -> About:
-        """What a job that would go on must have in common with the one before.
-
-        Parameters
-        ----------
-        verb : str
-            What the job does.
-        resume : bool
-            Whether it would go on.
-        """
+        """What a job that would go on must have in common with the one before."""
         codebook = digest_of(np.ascontiguousarray(self.codebook))
         return About(resume=resume, settings={"verb": verb, "codebook": codebook})
 
     def read(self, image: images.ImageLike, out: Any = None, memory: Any = None) -> images.Picture:
-        """A picture of the codebook's channels.
-
-        Parameters
-        ----------
-        image, out, memory
-            As `clquant.images.read_parts` takes them.
-
-        Raises
-        ------
-        InvalidArgument, InvalidType, FileError
-            If it has others, is not allowed or cannot be read.
-        """
+        """A picture of the codebook's channels."""
         picture = images.read_parts(image, out=out, memory=memory)
         if picture.channels != self.shape.channels:
             raise InvalidArgument(f"image has {picture.channels} channels; this codebook is for {self.shape.channels}")
         return picture
 
     def encode(self, picture: images.Picture, progress: Progress) -> Table:
-        """The index of the nearest codeword of every block; on the device if the picture is there.
-
-        Parameters
-        ----------
-        picture : Picture
-        progress : Progress
-            Told of blocks.
-
-        Returns
-        -------
-        ndarray or device array, shape (ceil(H / p), ceil(W / q))
-        """
+        """The index of the nearest codeword of every block; on the device if the picture is there."""
         shape = self.shape
         session = open_session(self.queue, images.device_arrays([picture]))
         rows, columns = shape.table_shape(picture.height, picture.width)
@@ -154,13 +114,7 @@ class BlockCoder:
             return whole.array()
 
     def encode_to_host(self, picture: images.Picture, progress: Progress) -> npt.NDArray[np.integer[Any]]:
-        """As `encode`, on the host in every case.
-
-        Parameters
-        ----------
-        picture : Picture
-        progress : Progress
-        """
+        """As `encode`, on the host in every case."""
         table = self.encode(picture, progress)
         if isinstance(table, np.ndarray):
             return table
@@ -175,28 +129,7 @@ class BlockCoder:
         sink: Sink | None = None,
         memory: int = lazy.DEFAULT_MEMORY,
     ) -> Pixels:
-        """The picture of an index table; on the device if the table is there.
-
-        Parameters
-        ----------
-        indices : ndarray of integers, device array, or anything with ``shape``, ``dtype`` and ``__getitem__`` of rows
-            (rows, columns).
-        shape : sequence of int or None
-            True (height, width), or an image's whole shape; None for all of every block.
-        progress : Progress
-            Told of blocks.
-        sink : Sink, optional
-            Gets the picture.
-        memory : int
-            Bytes that bands may take if the table is elsewhere or there is a sink.
-
-        Raises
-        ------
-        InvalidArgument, InvalidType
-            If an index names no codeword, or `shape` does not fit the table.
-        FileError
-            If the table or the sink fails.
-        """
+        """The picture of an index table; on the device if the table is there."""
         block, size = self.shape, len(self.rows)
         table = self._check_table(indices)
         height, width = check_size(shape, table, block)
@@ -270,20 +203,7 @@ class BlockCoder:
 
 
 def opened_table(indices: Any, out: Any) -> Any:
-    """An index table as a person hands it in; that of a path is opened.
-
-    Parameters
-    ----------
-    indices, out
-        As `VQCodec.decode` takes them.
-
-    Raises
-    ------
-    InvalidArgument
-        If `out` does not go with a device array.
-    InvalidType, FileError
-        If a path leads to no table, or cannot be read.
-    """
+    """An index table as a person hands it in; that of a path is opened."""
     if isinstance(indices, Array) and out is not None:
         raise InvalidArgument("out is given with a device array; allowed: without, the result stays on the device")
     if not isinstance(indices, str | os.PathLike):
@@ -295,20 +215,7 @@ def opened_table(indices: Any, out: Any) -> Any:
 
 
 def check_size(shape: Any, table: tuple[int, int], block: BlockShape) -> tuple[int, int]:
-    """The true (height, width) of the picture of an index table.
-
-    Parameters
-    ----------
-    shape : sequence of int or None
-        As `BlockCoder.decode` takes it.
-    table : (int, int)
-    block : BlockShape
-
-    Raises
-    ------
-    InvalidArgument, InvalidType
-        If `shape` does not fit the table.
-    """
+    """The true (height, width) of the picture of an index table."""
     whole = table[0] * block.rows, table[1] * block.columns
     if shape is None:
         return whole

@@ -22,15 +22,6 @@ Codebook = npt.NDArray[np.uint8]
 class Decoder:
     """Decodes index tables by one codebook; device memory belongs to a scope.
 
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-    codebook : ndarray of uint8, shape (N, K)
-    shape : BlockShape
-    trusted : bool
-        Whether all indices are known to be codewords'.
-
     Attributes
     ----------
     block : BlockShape
@@ -49,17 +40,7 @@ class Decoder:
         self._wrong = scope.zeros(4)
 
     def decode(self, indices: Buffer, height: int, width: int, image: Buffer) -> None:
-        """Queue the decoding of an index table, or of a band of one.
-
-        Parameters
-        ----------
-        indices : pyopencl.Buffer
-            Of `index_dtype(N)`, in raster order. What is no codeword's is taken for the last one's, and remembered.
-        height, width : int
-            True size in pixels.
-        image : pyopencl.Buffer
-            Receives height x width x C bytes.
-        """
+        """Queue the decoding of an index table, or of a band of one."""
         session, shape = self._session, self.block
         row_bytes = width * shape.channels
         pieces = _pieces(shape, row_bytes, session.limits.is_cpu)

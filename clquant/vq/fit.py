@@ -21,22 +21,7 @@ if TYPE_CHECKING:
 def fit(
     codec: VQCodec, images: Any, sample_weight: Any, progress: ProgressCallback | None, memory: Any
 ) -> tuple[training.Trained, BlockShape]:
-    """The codebook of a codec's parameters for some images, and its blocks.
-
-    Parameters
-    ----------
-    codec : VQCodec
-        It is left as it is.
-    images, sample_weight, progress, memory
-        As `VQCodec.fit` takes them.
-
-    Raises
-    ------
-    InvalidArgument, InvalidType
-        If a parameter or picture is not allowed.
-    StoppedError
-        If `progress` returned False.
-    """
+    """The codebook of a codec's parameters for some images, and its blocks."""
     plan, block = _checked(codec)
     given, reporter = materialize(images), Progress(params.callback("progress", progress))
     listed = given if isinstance(given, list | tuple) else [given]

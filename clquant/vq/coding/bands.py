@@ -63,12 +63,7 @@ class BandLayout:
         return -(-self.table_rows // self.rows)
 
     def rows_of(self, band: int) -> int:
-        """Rows of one band.
-
-        Parameters
-        ----------
-        band : int
-        """
+        """Rows of one band."""
         return min(self.rows, self.table_rows - band * self.rows)
 
 
@@ -91,27 +86,13 @@ class CodedBand:
 
     @staticmethod
     def from_bytes(data: bytes, lanes: int) -> CodedBand:
-        """The band of the bytes that `to_bytes` made.
-
-        Parameters
-        ----------
-        data : bytes
-            4 a lane, and an even number more.
-        lanes : int
-        """
+        """The band of the bytes that `to_bytes` made."""
         states = np.frombuffer(data, "<u4", lanes).astype(np.uint32, copy=False)
         return CodedBand(states, np.frombuffer(data, "<u2", offset=4 * lanes).astype(np.uint16, copy=False))
 
 
 class BandCoder:
-    """Codes bands by tables of contexts.
-
-    Parameters
-    ----------
-    session : Session
-    tables : ContextTables
-    layout : BandLayout
-    """
+    """Codes bands by tables of contexts."""
 
     def __init__(self, session: Session, tables: ContextTables, layout: BandLayout) -> None:
         self._session = session
@@ -122,15 +103,7 @@ class BandCoder:
     def encode(
         self, table: npt.NDArray[np.integer[Any]], ranks: npt.NDArray[np.uint16] | None = None
     ) -> list[CodedBand]:
-        """Code some rows of the table of a picture.
-
-        Parameters
-        ----------
-        table : ndarray of int, shape (rows, columns)
-            Whole bands, or those to the end.
-        ranks : ndarray of uint16, shape (N,), optional
-            Each codeword's place in the coding order; default: its index.
-        """
+        """Code some rows of the table of a picture."""
         session, layout = self._session, self._layout
         rows, columns = table.shape
         bands = -(-rows // layout.rows)
@@ -158,25 +131,7 @@ class BandCoder:
         return [CodedBand(*both) for both in zip(of_lanes, streams, strict=True)]
 
     def decode(self, scope: Scope, coded: Sequence[CodedBand], rows: int, indices: Buffer, wrong: Buffer) -> None:
-        """Queue the decoding of some bands.
-
-        Parameters
-        ----------
-        scope : Scope
-            Holds what they are decoded from.
-        coded : sequence of CodedBand
-        rows : int
-            Of all these bands together.
-        indices : pyopencl.Buffer
-            Receives rows x columns of `index_dtype`.
-        wrong : pyopencl.Buffer
-            4 bytes; set to 1 if the bands do not decode, then the indices are meaningless but in range.
-
-        Raises
-        ------
-        FormatError
-            If a state is impossible.
-        """
+        """Queue the decoding of some bands."""
         sent = SentStreams(scope, [band.words for band in coded], np.stack([band.states for band in coded]))
         place = {"rows": rows, "columns": self._layout.columns, "band_rows": self._layout.rows}
         self._launch(

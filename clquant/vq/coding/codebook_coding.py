@@ -30,14 +30,7 @@ def scale_tables() -> npt.NDArray[np.uint16]:
 
 
 def run_length(size: int, shape: BlockShape) -> int:
-    """Codewords of a run; the last may have fewer.
-
-    Parameters
-    ----------
-    size : int
-        Codewords.
-    shape : BlockShape
-    """
+    """Codewords of a run; the last may have fewer."""
     runs = -(-size * shape.components // _RUN_COMPONENTS)
     return -(-size // runs)
 
@@ -57,14 +50,7 @@ def shortest(size: int, shape: BlockShape) -> int:
 
 
 def encode_codebook(session: Session, codebook: npt.NDArray[np.uint8], shape: BlockShape) -> bytes:
-    """The shorter of a codebook's coded and its raw bytes.
-
-    Parameters
-    ----------
-    session : Session
-    codebook : ndarray of uint8, shape (N, K)
-    shape : BlockShape
-    """
+    """The shorter of a codebook's coded and its raw bytes."""
     size, components = codebook.shape
     raw = bytes([RAW]) + codebook.tobytes()
     run = run_length(size, shape)
@@ -98,21 +84,7 @@ def encode_codebook(session: Session, codebook: npt.NDArray[np.uint8], shape: Bl
 
 
 def decode_codebook(session: Session, data: bytes, size: int, shape: BlockShape) -> npt.NDArray[np.uint8]:
-    """The codebook that `encode_codebook` was given, shape (N, K).
-
-    Parameters
-    ----------
-    session : Session
-    data : bytes
-    size : int
-        Codewords.
-    shape : BlockShape
-
-    Raises
-    ------
-    FormatError
-        If the bytes are no such codebook.
-    """
+    """The codebook that `encode_codebook` was given, shape (N, K)."""
     components = shape.components
     if data[:1] == bytes([RAW]):
         if len(data) != 1 + size * components:

@@ -20,17 +20,6 @@ def coding_order(codebook: npt.NDArray[np.uint8], block: BlockShape, shape: Cont
 
     With `shape.by_pairs` their own order; else they are halved again and again, each time by the component of their
     four sides that varies most.
-
-    Parameters
-    ----------
-    codebook : ndarray of uint8, shape (N, K)
-    block : BlockShape
-    shape : ContextShape
-
-    Returns
-    -------
-    ndarray of int, shape (N,)
-        Indices of codewords.
     """
     order = np.arange(shape.size)
     if shape.by_pairs:
@@ -53,12 +42,7 @@ def coding_order(codebook: npt.NDArray[np.uint8], block: BlockShape, shape: Cont
 
 
 def compared_components(block: BlockShape) -> int:
-    """How many components of a codeword's sides the coding order looks at.
-
-    Parameters
-    ----------
-    block : BlockShape
-    """
+    """How many components of a codeword's sides the coding order looks at."""
     return 2 * sum(-(-side // _step(side)) for side in (block.rows * block.channels, block.columns * block.channels))
 
 

@@ -148,15 +148,7 @@ class ContextTables:
 def open_contexts(
     session: Session, codebook: npt.NDArray[np.uint8], block: BlockShape, pixels: int, own: bool
 ) -> Iterator[Contexts]:
-    """`Contexts` that last as long as the block: those of an earlier job with the codebook, if it is small.
-
-    Parameters
-    ----------
-    session, codebook, block, pixels
-        As `Contexts` takes them.
-    own : bool
-        Whether the codebook is the caller's, so that large tables are worth keeping.
-    """
+    """`Contexts` that last as long as the block: those of an earlier job with the codebook, if it is small."""
     shape, key = ContextShape(len(codebook), pixels), None
     if codebook.nbytes <= MOST_KEPT and (own or shape.groups * shape.stride <= _MOST_KEPT_ENTRIES):
         key = "contexts", codebook.tobytes(), block, shape
@@ -166,16 +158,6 @@ def open_contexts(
 
 class Contexts:
     """The distances between the sides of codewords, on the device.
-
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-        Holds them.
-    codebook : ndarray of uint8, shape (N, K)
-    block : BlockShape
-    pixels : int
-        Of the picture.
 
     Attributes
     ----------
@@ -242,16 +224,7 @@ class Contexts:
         )
 
     def tables(self, scope: Scope, model: Model, with_pairs: bool = True) -> ContextTables:
-        """The tables that a model gives.
-
-        Parameters
-        ----------
-        scope : Scope
-            Holds them.
-        model : Model
-        with_pairs : bool
-            Whether the ranges of buckets for pairs of neighbours are needed beforehand.
-        """
+        """The tables that a model gives."""
         session, shape = self._session, self.shape
         lanes = self._variant.name == _LANES
         kernel = self._program(self._variant.file).kernel("vq_side_values_lanes" if lanes else "vq_side_values")
@@ -310,31 +283,14 @@ def group_means(sides: npt.NDArray[np.uint8], shift: int) -> npt.NDArray[np.uint
 
 
 def pack_curves(curves: Curves) -> bytes:
-    """Curves as 32 bytes: a nibble a bin, the low one first, for how far it is below the one before.
-
-    Parameters
-    ----------
-    curves : ndarray of uint8, shape (2, 32)
-        Of `rounded_curves`.
-    """
+    """Curves as 32 bytes: a nibble a bin, the low one first, for how far it is below the one before."""
     falls = -np.diff(curves.astype(np.int64), axis=1, prepend=HIGHEST)
     nibbles = np.searchsorted(_FALLS, falls).astype(np.uint8).ravel()
     return (nibbles[0::2] | nibbles[1::2] << 4).tobytes()
 
 
 def unpack_curves(data: bytes) -> Curves:
-    """The curves of `pack_curves`.
-
-    Parameters
-    ----------
-    data : bytes
-        32 of them.
-
-    Raises
-    ------
-    FormatError
-        If a value is out of range.
-    """
+    """The curves of `pack_curves`."""
     packed = np.frombuffer(data, np.uint8)
     nibbles = np.stack([packed & 15, packed >> 4], -1).reshape(2, BINS)
     values = HIGHEST - np.cumsum(np.array(_FALLS)[nibbles], axis=1)
@@ -345,13 +301,7 @@ def unpack_curves(data: bytes) -> Curves:
 
 
 def rounded_curves(curves: npt.NDArray[np.int64]) -> Curves:
-    """Curves near to these that 32 bytes hold.
-
-    Parameters
-    ----------
-    curves : ndarray of int, shape (2, 32)
-        Each at most 211.
-    """
+    """Curves near to these that 32 bytes hold."""
     nearest, values = _nearest_values(), np.empty_like(curves, np.uint8)
     for row, curve in zip(values, np.maximum(curves, 0).tolist(), strict=True):
         last = HIGHEST

@@ -43,19 +43,7 @@ class _Counts:
 
 
 def learn(session: Session, contexts: Contexts, table: Table) -> Model:
-    """A model under which the indices of a picture take few bits, its own size counted.
-
-    Parameters
-    ----------
-    session : Session
-    contexts : Contexts
-    table : ndarray of int, shape (rows, columns)
-
-    Returns
-    -------
-    Model
-        With rarities only if they gain more than they take.
-    """
+    """A model under which the indices of a picture take few bits, its own size counted."""
     size = contexts.shape.size
     pairs = sample_pairs(table, contexts.shape, contexts.ranks)
     curves, rarity = PRESET.astype(np.int64), np.zeros(size, np.int64)
@@ -91,17 +79,7 @@ def _model(curves: Values, rarity: Values) -> Model:
 
 
 class _Sample:
-    """Blocks of a sample on the device, to be counted under one model after another.
-
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-        Holds the sample.
-    contexts : Contexts
-    pairs : ndarray of uint16, shape (count, 3)
-        Of `sample_pairs`.
-    """
+    """Blocks of a sample on the device, to be counted under one model after another."""
 
     def __init__(self, session: Session, scope: Scope, contexts: Contexts, pairs: npt.NDArray[np.uint16]) -> None:
         self._session = session
@@ -111,14 +89,7 @@ class _Sample:
         self._spreads = scope.empty(8 * len(pairs))
 
     def count(self, model: Model, codewords: bool) -> _Counts:
-        """What is found, and what a model expects.
-
-        Parameters
-        ----------
-        model : Model
-        codewords : bool
-            Whether codewords are counted one by one too.
-        """
+        """What is found, and what a model expects."""
         session, contexts = self._session, self._contexts
         with session.scope() as scope:
             counted = scope.zeros(4 * (4 * BINS + 1))
@@ -159,15 +130,7 @@ class _Sample:
 def sample_pairs(
     table: Table, shape: ContextShape, ranks: npt.NDArray[np.uint16] | None = None
 ) -> npt.NDArray[np.uint16]:
-    """(Group above, group to the left, codeword) of blocks spread over a picture that have both neighbours.
-
-    Parameters
-    ----------
-    table : ndarray of int, shape (rows, columns)
-    shape : ContextShape
-    ranks : ndarray of uint16, shape (N,), optional
-        Each codeword's place in the coding order; default: its index.
-    """
+    """(Group above, group to the left, codeword) of blocks spread over a picture that have both neighbours."""
     inner, columns = (table.shape[0] - 1) * (table.shape[1] - 1), table.shape[1] - 1
     least, most = (max(1, min(_MOST_SAMPLE, work // shape.size)) for work in (_LEAST_WORK, _MOST_WORK))
     most = min(most, max(least, _BLOCKS_PER_RARITY * shape.size, inner // _SAMPLE_PER_BLOCKS))

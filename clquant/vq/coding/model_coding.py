@@ -15,13 +15,7 @@ _RARITY_SHAPE = BlockShape(1, 1, 1)
 
 
 def encode_model(session: Session, model: Model) -> tuple[int, bytes]:
-    """What a header says of a model, and the bytes of its section.
-
-    Parameters
-    ----------
-    session : Session
-    model : Model
-    """
+    """What a header says of a model, and the bytes of its section."""
     if model.rarity.any():
         rarity = encode_codebook(session, model.rarity.reshape(-1, 1), _RARITY_SHAPE)
         return clvq_format.OWN_CURVES_AND_RARITY, pack_curves(model.curves) + rarity
@@ -31,19 +25,7 @@ def encode_model(session: Session, model: Model) -> tuple[int, bytes]:
 
 
 def decode_model(session: Session, header: clvq_format.Header, data: bytes) -> Model:
-    """The model that `encode_model` was given.
-
-    Parameters
-    ----------
-    session : Session
-    header : Header
-    data : bytes
-
-    Raises
-    ------
-    FormatError
-        If a value is out of range.
-    """
+    """The model that `encode_model` was given."""
     curves, rarity = PRESET, np.zeros(header.codebook_size, np.uint8)
     if header.model != clvq_format.PRESET_CURVES:
         curves = unpack_curves(data[:BINS])

@@ -39,22 +39,12 @@ class Repeats:
 
     @classmethod
     def none(cls, table_shape: tuple[int, int]) -> Repeats:
-        """Of a table whose rows and columns are all coded.
-
-        Parameters
-        ----------
-        table_shape : tuple of int
-        """
+        """Of a table whose rows and columns are all coded."""
         return cls(table_shape, np.arange(table_shape[0]), np.arange(table_shape[1]))
 
     @classmethod
     def of(cls, table: Table) -> Repeats:
-        """Those of a table, where leaving them out saves more than telling of them takes.
-
-        Parameters
-        ----------
-        table : ndarray of int, shape (rows, columns)
-        """
+        """Those of a table, where leaving them out saves more than telling of them takes."""
         shape = table.shape[0], table.shape[1]
         rows = _first_lines(table)
         found = cls(shape, rows, _first_lines(table[rows].T if len(rows) < shape[0] else table.T))
@@ -72,30 +62,15 @@ class Repeats:
         return self.coded_shape != self.table_shape
 
     def coded(self, table: Table) -> Table:
-        """What is coded of a table.
-
-        Parameters
-        ----------
-        table : ndarray of int, shape `table_shape`
-        """
+        """What is coded of a table."""
         return table[np.ix_(self.rows, self.columns)] if self.any else table
 
     def end_of(self, row: int) -> int:
-        """The row of the whole table that the coded rows before `row`, with what repeats them, end before.
-
-        Parameters
-        ----------
-        row : int
-        """
+        """The row of the whole table that the coded rows before `row`, with what repeats them, end before."""
         return int(self.rows[row]) if row < len(self.rows) else self.table_shape[0]
 
     def coded_row(self, row: int) -> int:
-        """The coded row that a row of the whole table is, or repeats.
-
-        Parameters
-        ----------
-        row : int
-        """
+        """The coded row that a row of the whole table is, or repeats."""
         return int(np.searchsorted(self.rows, row, side="right")) - 1
 
     def to_bytes(self) -> bytes:
@@ -105,18 +80,7 @@ class Repeats:
 
     @staticmethod
     def from_bytes(data: bytes, table_shape: tuple[int, int]) -> Repeats:
-        """The repeats of the bytes that `to_bytes` made.
-
-        Parameters
-        ----------
-        data : bytes
-        table_shape : tuple of int
-
-        Raises
-        ------
-        FormatError
-            If they are no repeats of such a table.
-        """
+        """The repeats of the bytes that `to_bytes` made."""
         runs, at = [], 0
         for count in table_shape:
             own, left = [], count
@@ -134,16 +98,7 @@ class Repeats:
 
 
 class Repeater:
-    """Writes whole tables from what was coded of them; device memory belongs to a scope.
-
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-    repeats : Repeats
-    size : int
-        Codewords.
-    """
+    """Writes whole tables from what was coded of them; device memory belongs to a scope."""
 
     def __init__(self, session: Session, scope: Scope, repeats: Repeats, size: int) -> None:
         self._session = session
@@ -155,18 +110,7 @@ class Repeater:
         self._columns = scope.copy_of(_sources(repeats.columns, repeats.table_shape[1]))
 
     def write(self, coded: Buffer, first: int, rows: tuple[int, int], whole: Buffer) -> None:
-        """Queue the writing of some rows of the whole table.
-
-        Parameters
-        ----------
-        coded : pyopencl.Buffer
-            Coded rows from `first` on.
-        first : int
-        rows : tuple of int
-            Half-open, of the whole table.
-        whole : pyopencl.Buffer
-            Receives them.
-        """
+        """Queue the writing of some rows of the whole table."""
         columns = self._repeats.table_shape[1]
         sizes = (np.uint32(n) for n in (len(self._repeats.columns), first, rows[0], rows[1] - rows[0], columns))
         items = -(-columns // self._own), rows[1] - rows[0]

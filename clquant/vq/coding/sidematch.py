@@ -19,19 +19,7 @@ Table = npt.NDArray[np.integer[Any]]
 
 
 class SideMatch:
-    """A codebook on the device with the contexts of its codewords.
-
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-        Holds the codebook.
-    codebook : ndarray of uint8, shape (N, K)
-    shape : BlockShape
-    tables : ContextTables
-    state_size : int
-        Codewords of a state codebook, 1..255.
-    """
+    """A codebook on the device with the contexts of its codewords."""
 
     def __init__(
         self,
@@ -49,25 +37,7 @@ class SideMatch:
         self._codebook = scope.copy_of(codebook)
 
     def choose(self, image: Buffer, size: tuple[int, int], nearest: Table, band_rows: int, tolerance: int) -> Table:
-        """The codewords by which blocks are coded.
-
-        Parameters
-        ----------
-        image : pyopencl.Buffer
-            Height x width x C bytes: the pixels of whole bands, or to the picture's end.
-        size : tuple of int
-            Height and width in pixels.
-        nearest : ndarray of int, shape (rows, columns)
-            Index of each block's nearest codeword.
-        band_rows : int
-            Block rows of a band: the first of each has no neighbours above.
-        tolerance : int
-            A block's squared error, summed over its components, grows by less than this.
-
-        Returns
-        -------
-        ndarray of int, shape (rows, columns)
-        """
+        """The codewords by which blocks are coded."""
         session, shape, contexts = self._session, self._shape, self._tables.shape
         rows, columns = nearest.shape
         kernel = session.program(

@@ -18,13 +18,7 @@ States = npt.NDArray[np.uint32]
 
 
 def spread(weights: Sequence[int]) -> list[int]:
-    """Cumulative frequencies, from 0 to 2^15, of symbols with these weights (`spread_of` in cl/vq/coding/rans.h).
-
-    Parameters
-    ----------
-    weights : sequence of int
-        Fewer than 2^15, each at least 1, their sum below 2^29.
-    """
+    """Cumulative frequencies, from 0 to 2^15, of symbols with these weights (`spread_of` in cl/vq/coding/rans.h)."""
     sums = np.cumsum([0, *weights])
     top = int(sums[-1]).bit_length() - 1
 
@@ -38,19 +32,7 @@ def spread(weights: Sequence[int]) -> list[int]:
 def join_streams(
     session: Session, scope: Scope, words: Buffer, counts: npt.NDArray[np.uint32], capacity: int
 ) -> list[Words]:
-    """The words of every stream on the host.
-
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-        Holds what is needed on the way.
-    words : pyopencl.Buffer
-        Streams x capacity ushort; each stream's words end its part.
-    counts : ndarray of uint32, shape (streams,)
-        Words of each.
-    capacity : int
-    """
+    """The words of every stream on the host."""
     begins = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
     if not begins[-1]:
         return [np.zeros(0, np.uint16)] * len(counts)
@@ -66,23 +48,10 @@ def join_streams(
 class SentStreams:
     """Words and states of streams on their way to a decoder.
 
-    Parameters
-    ----------
-    scope : Scope
-        Holds them on the device.
-    words : sequence of ndarray of uint16
-    states : ndarray of uint32
-        One or more a stream.
-
     Attributes
     ----------
     words, begins, states : pyopencl.Buffer
         All streams' words, where each stream's begin and where the last ends, and the states.
-
-    Raises
-    ------
-    FormatError
-        If a state is less than an encoder leaves.
     """
 
     def __init__(self, scope: Scope, words: Sequence[Words], states: States) -> None:

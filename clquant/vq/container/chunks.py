@@ -60,17 +60,7 @@ def register_codebook(codebook: VQCodec | files.PathLike) -> str:
 
 
 def registered_codebook(identity: str) -> VQCodec:
-    """The codec of a codebook's identity.
-
-    Parameters
-    ----------
-    identity : str
-
-    Raises
-    ------
-    InvalidArgument
-        If it is neither registered nor in the folder of `CLQUANT_CODEBOOKS`.
-    """
+    """The codec of a codebook's identity."""
     with _lock:
         found = _registered.get(identity)
     folder = os.environ.get(FOLDER_VARIABLE)
@@ -101,11 +91,6 @@ class ChunkCoder:
         Its identity, 32 hexadecimal digits.
     embed : bool
         Whether every chunk holds the codebook, so that reading needs no other.
-
-    Raises
-    ------
-    InvalidArgument, InvalidType
-        If these are not allowed.
     """
 
     codebook: str
@@ -119,55 +104,20 @@ class ChunkCoder:
         params.boolean("embed", self.embed)
 
     def check(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        """See that chunks can be coded.
-
-        Parameters
-        ----------
-        shape : tuple of int
-        dtype : dtype
-
-        Raises
-        ------
-        InvalidArgument, InvalidType
-            If they cannot.
-        """
+        """See that chunks can be coded."""
         if dtype != np.uint8:
             raise InvalidType(f"chunks are {dtype}; allowed: uint8")
         self._picture_shape(shape)
 
     def encode(self, chunk: npt.NDArray[np.uint8]) -> bytes:
-        """The .clvq file of a chunk.
-
-        Parameters
-        ----------
-        chunk : ndarray of uint8
-
-        Raises
-        ------
-        InvalidArgument, InvalidType
-            If the chunk is not allowed, or the codebook is not known.
-        """
+        """The .clvq file of a chunk."""
         self.check(chunk.shape, chunk.dtype)
         codec = registered_codebook(self.codebook)
         picture = np.ascontiguousarray(chunk).reshape(self._picture_shape(chunk.shape))
         return codec.compress(picture, embed_codebook=self.embed)
 
     def decode(self, data: bytes, shape: tuple[int, ...] | None = None) -> npt.NDArray[np.uint8]:
-        """The chunk of a .clvq file.
-
-        Parameters
-        ----------
-        data : bytes
-        shape : tuple of int, optional
-            Of the chunk; default that of the picture.
-
-        Raises
-        ------
-        FormatError
-            If the file is damaged or holds another shape.
-        InvalidArgument
-            If it does not hold its codebook and this is not known.
-        """
+        """The chunk of a .clvq file."""
         codec = VQCodec() if self.embed else registered_codebook(self.codebook)
         picture = codec.decompress(data)
         if shape is None:

@@ -100,12 +100,7 @@ class Header:
         return BlockShape(*self.block_shape, self.channels)
 
     def contexts(self, repeats: Repeats) -> ContextShape:
-        """How the codebook is cut for the contexts of its indices.
-
-        Parameters
-        ----------
-        repeats : Repeats
-        """
+        """How the codebook is cut for the contexts of its indices."""
         blocks = repeats.coded_shape[0] * repeats.coded_shape[1]
         pixels = min(self.shape[0] * self.shape[1], blocks * self.block_shape[0] * self.block_shape[1])
         return ContextShape(self.codebook_size, pixels)
@@ -125,22 +120,7 @@ class Header:
 
     @staticmethod
     def from_bytes(data: bytes) -> Header:
-        """Read and check a header.
-
-        Parameters
-        ----------
-        data : bytes
-            The 48 bytes that `to_bytes` makes.
-
-        Returns
-        -------
-        Header
-
-        Raises
-        ------
-        FormatError
-            If they are damaged, of a later version, or say something impossible.
-        """
+        """Read and check a header."""
         if data[:8] != MAGIC:
             raise FormatError("these bytes do not begin like a .clvq file")
         if len(data) < HEADER_BYTES:
@@ -180,17 +160,7 @@ SECTION_BYTES = _LENGTH.size + _CHECK.size  # beside a section's payload
 
 
 def codebook_id(codebook: npt.NDArray[np.uint8]) -> bytes:
-    """The identity of a codebook: 16 bytes of the SHA-256 of its shape and its values.
-
-    Parameters
-    ----------
-    codebook : ndarray of uint8, shape (N, p, q) or (N, p, q, C)
-
-    Returns
-    -------
-    bytes
-        16 of them.
-    """
+    """The identity of a codebook: 16 bytes of the SHA-256 of its shape and its values."""
     size, p, q = codebook.shape[:3]
     channels = codebook.shape[3] if codebook.ndim == 4 else 1
     shape = struct.pack("<IHHB", size, p, q, channels)
@@ -198,15 +168,7 @@ def codebook_id(codebook: npt.NDArray[np.uint8]) -> bytes:
 
 
 def section_check(header: Header, number: int, payload: bytes | memoryview) -> int:
-    """The check field of a section.
-
-    Parameters
-    ----------
-    header : Header
-    number : int
-        0 for the codebook, 1 for the model, 2 for the repeats, from 3 on for the bands.
-    payload : bytes-like
-    """
+    """The check field of a section."""
     return zlib.crc32(payload, zlib.crc32(_NUMBER.pack(header.check, number)))
 
 
@@ -223,19 +185,7 @@ def _check_claims(header: Header, max_pixels: int | None, max_codebook: int | No
 
 
 class Writer:
-    """Writes a .clvq file piece by piece to anything with `write`.
-
-    Parameters
-    ----------
-    sink : Sink
-    header : Header
-    codebook : bytes or None
-        As `encode_codebook` makes them; None if the header's kind is PICTURE_OF_SHARED.
-    model : bytes
-        Of as many bytes as the header's `model` tells; none for PRESET_CURVES.
-    repeats : Repeats, optional
-        What the header's `repeating` tells of.
-    """
+    """Writes a .clvq file piece by piece to anything with `write`."""
 
     def __init__(
         self, sink: Sink, header: Header, codebook: bytes | None, model: bytes = b"", repeats: Repeats | None = None
@@ -264,13 +214,6 @@ class Writer:
 class Reader:
     """Reads a .clvq file piece by piece from anything with `read`.
 
-    Parameters
-    ----------
-    source : Source
-    max_pixels, max_codebook : int or None
-        Larger pictures, and codebooks of more bytes, are refused before anything else of theirs is read; None for
-        readers that decode none.
-
     Attributes
     ----------
     header : Header
@@ -282,11 +225,6 @@ class Reader:
         For `decode_codebook`; None if the file names a shared codebook.
     model : bytes
         What the file says of its indices; none for PRESET_CURVES.
-
-    Raises
-    ------
-    FormatError
-        If the bytes are damaged, truncated, of another format, or claim more than is allowed.
     """
 
     def __init__(
@@ -339,13 +277,7 @@ class Reader:
         return payload
 
     def check(self) -> None:
-        """Check the sections that were read.
-
-        Raises
-        ------
-        FormatError
-            If one is damaged.
-        """
+        """Check the sections that were read."""
         while self._to_check:
             number, both = self._to_check.popleft()
             payload = memoryview(both)[: -_CHECK.size]
@@ -353,13 +285,7 @@ class Reader:
                 raise FormatError("a .clvq section is damaged: its check sum does not match")
 
     def bands(self) -> Iterator[CodedBand]:
-        """The picture's bands, top to bottom; whoever takes them calls `check` before giving anything of them away.
-
-        Raises
-        ------
-        FormatError
-            If the bytes are damaged or truncated, or bytes follow the last band.
-        """
+        """The picture's bands, top to bottom; whoever takes them calls `check` before giving anything of them away."""
         layout = self.layout
         for band in range(layout.count if self.header.kind != CODEBOOK else 0):
             least = 4 * layout.lanes
@@ -372,12 +298,6 @@ class Reader:
                 raise FormatError("a .clvq file goes on after its end")
 
     def check_rest(self) -> None:
-        """Go through the bands' check fields to the end of the file, but decode nothing.
-
-        Raises
-        ------
-        FormatError
-            If the bytes are damaged or truncated, or bytes follow the last band.
-        """
+        """Go through the bands' check fields to the end of the file, but decode nothing."""
         for _ in self.bands():
             self.check()

@@ -22,19 +22,7 @@ if TYPE_CHECKING:
 
 
 def write_codebook(path: files.PathLike, coder: BlockCoder) -> None:
-    """Write a codebook to a file of its own.
-
-    Parameters
-    ----------
-    path : path-like
-    coder : BlockCoder
-        Of the codebook.
-
-    Raises
-    ------
-    FileError
-        If the file cannot be written; then nothing is left of it.
-    """
+    """Write a codebook to a file of its own."""
     shape = coder.shape
     header = clvq_format.Header(
         kind=clvq_format.CODEBOOK,
@@ -51,24 +39,7 @@ def write_codebook(path: files.PathLike, coder: BlockCoder) -> None:
 
 
 def read_codebook(path: files.PathLike, queue: CommandQueue | None) -> npt.NDArray[np.uint8]:
-    """The codebook that a file holds, beside a picture or alone; the file is checked to its end.
-
-    Parameters
-    ----------
-    path : path-like
-    queue : pyopencl.CommandQueue or None
-
-    Returns
-    -------
-    ndarray of uint8, shape (N, p, q) or (N, p, q, C)
-
-    Raises
-    ------
-    FileError
-        If the file cannot be read.
-    FormatError
-        If it is damaged, truncated or goes on after its end, or holds no codebook.
-    """
+    """The codebook that a file holds, beside a picture or alone; the file is checked to its end."""
     data = files.read_bytes(path)
     try:
         reader = clvq_format.Reader(io.BytesIO(data), max_pixels=None, max_codebook=None)
@@ -82,26 +53,7 @@ def read_codebook(path: files.PathLike, queue: CommandQueue | None) -> npt.NDArr
 
 
 def codebook_of(reader: clvq_format.Reader, codec: VQCodec) -> npt.NDArray[np.uint8]:
-    """The codebook of a file's picture: the one that the file holds, else a codec's, if the file names that one.
-
-    Parameters
-    ----------
-    reader : Reader
-        Just opened.
-    codec : VQCodec
-
-    Returns
-    -------
-    ndarray of uint8, shape (N, p, q) or (N, p, q, C)
-        C-contiguous.
-
-    Raises
-    ------
-    FormatError
-        If a codebook in the file is not the one that the header names, or the header does not fit the codec's.
-    NotFittedError, InvalidArgument
-        If the file names a shared codebook and the codec holds none, or another.
-    """
+    """The codebook of a file's picture: the one that the file holds, else a codec's, if the file names that one."""
     stored = _stored(reader, codec.queue)
     return _shared(reader.header, codec) if stored is None else stored
 

@@ -27,15 +27,7 @@ class Sink(Protocol):
 
 
 def write_all(sink: Sink, data: bytes) -> None:
-    """Write all bytes, in several calls where the sink takes a part only, as raw pipes do.
-
-    Raises
-    ------
-    InvalidType
-        If the sink takes no bytes.
-    FileError
-        If it cannot be written: closed, full, or not open for writing.
-    """
+    """Write all bytes, in several calls where the sink takes a part only, as raw pipes do."""
     left = memoryview(data)
     while left:
         try:
@@ -56,15 +48,7 @@ def write_all(sink: Sink, data: bytes) -> None:
 
 
 def read_up_to(source: Source, size: int) -> bytes:
-    """As many bytes as asked for, or fewer at the end.
-
-    Raises
-    ------
-    InvalidType
-        If the source gives no bytes.
-    FileError
-        If it cannot be read: closed, or not open for reading.
-    """
+    """As many bytes as asked for, or fewer at the end."""
     pieces: list[bytes | bytearray | memoryview] = []
     while size > 0:
         try:

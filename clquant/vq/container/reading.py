@@ -40,28 +40,7 @@ def read_picture(
     rows: tuple[int, int],
     progress: Progress,
 ) -> npt.NDArray[np.uint8]:
-    """Some rows of the picture of a file.
-
-    Parameters
-    ----------
-    reader : Reader
-        Just opened, of a picture.
-    codebook : ndarray of uint8, shape (N, K)
-    queue : pyopencl.CommandQueue or None
-    rows : tuple of int
-        Half-open range in pixels; only bands that have some of them are decoded.
-    progress : Progress
-        Told of blocks, also of those that are skipped.
-
-    Returns
-    -------
-    ndarray of uint8, shape (rows, W) or (rows, W, C)
-
-    Raises
-    ------
-    FormatError
-        If the bytes are damaged or truncated.
-    """
+    """Some rows of the picture of a file."""
     header, session, layout, repeats = reader.header, open_session(queue), reader.layout, reader.repeats
     block, width, height = header.block, header.shape[1], header.shape[0]
     wanted = repeats.coded_row(rows[0] // block.rows), repeats.coded_row((rows[1] - 1) // block.rows)
@@ -108,13 +87,7 @@ class _Decoding:
     top: int
 
     def run(self, coded: Sequence[CodedBand], first: int, whole: HostResult) -> None:
-        """Decode bands from the one numbered `first` on into rows of the result.
-
-        Raises
-        ------
-        FormatError
-            If they do not decode.
-        """
+        """Decode bands from the one numbered `first` on into rows of the result."""
         session, layout, repeats = self.session, self.reader.layout, self.reader.repeats
         begin, end = first * layout.rows, min((first + len(coded)) * layout.rows, layout.table_rows)
         wide = index_dtype(self.tables.shape.size).itemsize
@@ -148,20 +121,7 @@ class _Decoding:
 
 
 def check_rows(rows: Any, height: int) -> tuple[int, int]:
-    """The pixel rows that a person wants, half-open.
-
-    Parameters
-    ----------
-    rows : pair of int or None
-        None for all.
-    height : int
-        Of the picture.
-
-    Raises
-    ------
-    InvalidArgument, InvalidType
-        If they are no rows of the picture.
-    """
+    """The pixel rows that a person wants, half-open."""
     if rows is None:
         return 0, height
     if not isinstance(rows, tuple | list) or len(rows) != 2:

@@ -59,13 +59,7 @@ class BandPlace:
 
     @classmethod
     def of(cls, shape: tuple[int, ...]) -> BandPlace:
-        """All bands of a table.
-
-        Parameters
-        ----------
-        shape : (int, int)
-            Its rows and columns.
-        """
+        """All bands of a table."""
         layout = BandLayout(shape[0], shape[1])
         return cls(layout, 0, layout.count)
 
@@ -90,40 +84,13 @@ class Compressor:
 
     @classmethod
     def of(cls, coder: BlockCoder, state_size: Any, tolerance: Any) -> Compressor:
-        """One with the parameters of a codec.
-
-        Parameters
-        ----------
-        coder : BlockCoder
-        state_size, tolerance
-            As `VQCodec` takes them.
-
-        Raises
-        ------
-        InvalidArgument, InvalidType
-            Naming the parameter that is not allowed.
-        """
+        """One with the parameters of a codec."""
         states = params.integer("state_size", state_size, 0, min(clvq_format.MAX_STATE_SIZE, len(coder.rows)))
         allowed = params.real("tolerance", tolerance, 0, 65025)
         return cls(coder, states, int(allowed * coder.shape.components))
 
     def write(self, file: Sink, picture: images.Picture, embed: bool, progress: Progress) -> None:
-        """Write a picture to a binary file.
-
-        Parameters
-        ----------
-        file : Sink
-        picture : Picture
-        embed : bool
-            Whether the codebook goes along.
-        progress : Progress
-            Told of blocks: half of them when all are searched, all when they are coded.
-
-        Raises
-        ------
-        InvalidArgument
-            If the picture is larger than files hold.
-        """
+        """Write a picture to a binary file."""
         header = self._header(picture.height, picture.width, embed)
         session = open_session(self.coder.queue, images.device_arrays([picture]))
         halves = Progress((lambda n, total: progress.report(n // 2, total)) if progress.wanted else None)
@@ -159,25 +126,7 @@ class Compressor:
     def write_encoded(
         self, file: Sink, table: Table, size: tuple[int, int], embed: bool, progress: Progress, match: Match
     ) -> None:
-        """Write a picture that is encoded already, as `write` does.
-
-        Parameters
-        ----------
-        file : Sink
-        table : ndarray of int
-            (block rows, block columns) of codewords.
-        size : (int, int)
-            The picture's height and width.
-        embed, progress
-            As for `write`.
-        match : callable
-            What `matched` gives for all bands, by the same model and table.
-
-        Raises
-        ------
-        InvalidArgument
-            If the picture is larger than files hold.
-        """
+        """Write a picture that is encoded already, as `write` does."""
         header = self._header(*size, embed)
         session = open_session(self.coder.queue)
         if self.is_matching:
@@ -185,21 +134,7 @@ class Compressor:
         self._write_table(file, header, session, table, progress)
 
     def matched(self, model: Model, picture: images.Picture, table: Table, place: BandPlace, pixels: int) -> Table:
-        """Some bands of a table with blocks by likelier codewords, where the tolerance allows.
-
-        Parameters
-        ----------
-        model : Model
-            Learned from the whole table.
-        picture : Picture
-            The bands' pixels.
-        table : ndarray of int
-            The bands, in the coding order.
-        place : BandPlace
-            Which bands they are.
-        pixels : int
-            Of the whole picture.
-        """
+        """Some bands of a table with blocks by likelier codewords, where the tolerance allows."""
         session = open_session(self.coder.queue)
         with open_contexts(session, self.coder.rows, self.coder.shape, pixels, True) as contexts:
             return self._matched(session, contexts, model, picture, table, place)
@@ -332,18 +267,7 @@ class _Coded:
 def chunks(
     session: Session, layout: BandLayout, block: BlockShape, reported: bool, first: int = 0, end: int | None = None
 ) -> Iterator[tuple[int, int]]:
-    """Half-open ranges of bands that are coded at once.
-
-    Parameters
-    ----------
-    session : Session
-    layout : BandLayout
-    block : BlockShape
-    reported : bool
-        Whether somebody wants to know how far a job is.
-    first, end : int
-        Bands of interest; default all.
-    """
+    """Half-open ranges of bands that are coded at once."""
     stop, limits = layout.count if end is None else end, session.limits
     own = layout.rows * layout.columns
     wanted = _REPORTED_BLOCKS if reported or limits.is_cpu else _CHUNK_BLOCKS
