@@ -15,7 +15,6 @@
 #define union_of_lanes(bits) (bits)
 #define sum_of_lanes(value) (value)
 #define sum_of_parts(value) (value)
-#define sum_of_lower_lanes(value, lane) ((ulong)0)
 #else
 #define wait_for_lanes() __asm__ volatile("bar.warp.sync 0xffffffff;" ::: "memory")
 
@@ -57,20 +56,6 @@ ulong sum_of_lanes(ulong value)
     const uint part = (1u << 27) - 1;
     return narrow_sum((uint)value & part) + ((ulong)narrow_sum((uint)(value >> 27) & part) << 27) +
            ((ulong)narrow_sum((uint)(value >> 54)) << 54);
-}
-
-/* The sum of the values of the lanes below this one. */
-ulong sum_of_lower_lanes(ulong value, uint lane)
-{
-    ulong sum = value;
-    for (uint step = 1; step < WARP; step *= 2) {
-        uint low, high;
-        const uint own = (uint)(sum >> 32);
-        __asm__ volatile("shfl.sync.up.b32 %0, %1, %2, 0, 0xffffffff;" : "=r"(low) : "r"((uint)sum), "r"(step));
-        __asm__ volatile("shfl.sync.up.b32 %0, %1, %2, 0, 0xffffffff;" : "=r"(high) : "r"(own), "r"(step));
-        sum += lane >= step ? ((ulong)high << 32) | low : 0;
-    }
-    return sum - value;
 }
 
 /* The sum of the values of the lanes that are multiples of TAKERS apart. */

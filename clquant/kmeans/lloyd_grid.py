@@ -6,7 +6,6 @@ import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from clquant.kmeans.points import TILE
 from clquant.runtime import NVIDIA_FENCE, Kernel, Limits, LocalMemory, PreparedLaunch, Scope, Session, Variant
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 SUMS = 4
 GRID_WORDS = 96
 WORDS_PER_PLACE = 12
-SEEDING = "kmeans/lloyd_grid_seeding.cl"
 # Centers of a tile's list that a warp has in local memory.
 SHORTLIST = 64
 # Points that a work-item takes at a time. One where points are few, four where they are many, gain nothing in a whole
@@ -163,35 +161,6 @@ class LloydGrid:
         )
         launch.queue()
         self.fresh = False
-
-    def seed(self, a_round: int, key: npt.NDArray[np.uint32]) -> None:
-        """Queue all of `clquant.kmeans.seeding.sample_centers`.
-
-        Parameters
-        ----------
-        a_round : int
-            Centers drawn at a time after the first.
-        """
-        session, lloyd, points = self._session, self._lloyd, self._lloyd.points
-        constants = {"DIMS": self._dims, "GROUP": self._group, **self._variant.constants}
-        kernel = session.program(SEEDING, **constants).kernel("seed_centers")
-        blocks = -(-points.n // (4 * self._warp))
-        groups = max(1, min(self._most_groups, -(-blocks // (self._group // self._warp))))
-        with session.scope() as inner:
-            session.launch(
-                *(kernel, groups * self._group, self._group),
-                **points.arguments,
-                n=np.uint32(points.n),
-                centers=lloyd.centers,
-                k=np.uint32(lloyd.k),
-                k_stride=np.uint32(lloyd.k_stride),
-                a_round=np.uint32(a_round),
-                key=key,
-                distances=inner.empty(32 * self._warp * blocks),
-                block_sums=inner.empty(16 * blocks),
-                words=self._memory[1],
-                places=LocalMemory(4 * self._dims * lloyd.k),
-            )
 
     def swap(self, rounds: int, steps: int, count: int) -> None:
         """Queue all of `clquant.kmeans.swaps.swap_centers`.

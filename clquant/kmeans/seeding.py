@@ -57,9 +57,6 @@ def sample_centers(session: Session, lloyd: Lloyd, seed: int) -> None:
     """
     points, k = lloyd.points, lloyd.k
     a_round = max(1, -(-(k - 1) // SEED_ROUNDS))
-    if lloyd.grid is not None:
-        lloyd.grid.seed(a_round, seed_key(seed))
-        return
     program = session.program("kmeans/seeding.cl", DIMS=points.space.dims, **points.weight_constants)
     lower, draw = program.kernel("lower_distances"), program.kernel("draw_centers")
     most = session.tuned("kmeans.swap_group")

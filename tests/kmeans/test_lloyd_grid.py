@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from clquant import KMeansPalette, runtime
-from clquant.kmeans import lloyd, lloyd_grid, points, seeding, swaps
+from clquant.kmeans import lloyd, lloyd_grid, points, swaps
 from tests.kmeans.test_lloyd import case_of, device_step, photo, picture
 from tests.reference import kmeans as reference
 
@@ -31,12 +31,12 @@ def grid(queue, monkeypatch):
 def gate(request, monkeypatch):
     """Groups as they come, or one alone, which is what happens where not all come: the gate says so beforehand."""
     if request.param == "alone":
-        for name in ("seed", "swap", "steps"):
+        for name in ("swap", "steps"):
             plain = getattr(lloyd_grid.LloydGrid, name)
 
             def alone(self, *args, plain=plain):
-                one = 0 if plain.__name__ == "seed" else min(self._most_groups, self._lloyd.tiles.n) - 1
-                self._session.fill(self._memory[1], np.uint32(ALONE + one), 4)
+                groups = min(self._most_groups, self._lloyd.tiles.n)
+                self._session.fill(self._memory[1], np.uint32(ALONE + groups - 1), 4)
                 plain(self, *args)
 
             monkeypatch.setattr(lloyd_grid.LloydGrid, name, alone)
@@ -169,28 +169,6 @@ def test_swaps_equal_the_reference(queue, rng, k, rounds, channels):
         words_are_zero(made)
 
 
-@pytest.mark.full
-@pytest.mark.usefixtures("grid", "gate")
-@pytest.mark.parametrize(("k", "seed"), [(1, 1), (2, 2), (9, 3), (70, 2**64 - 1), (250, 5)])
-@pytest.mark.parametrize("channels", [3, 4])
-def test_seeding_equals_the_reference(queue, rng, k, seed, channels):
-    pixels = photo(rng, 60, 80) if channels == 3 else picture(rng, channels=4)
-    with case_of(queue, pixels) as case, runtime.profile() as profile:
-        made = lloyd.Lloyd(case.session, case.scope, case.points, k)
-        seeding.sample_centers(case.session, made, seed)
-        np.testing.assert_array_equal(made.get_centers(), reference.sample_centers(case.where, case.weights, k, seed))
-        assert profile.counts()["seed_centers"] == 1
-        words_are_zero(made)
-
-
-@pytest.mark.usefixtures("grid")
-def test_seeding_more_centers_than_points_repeats_the_first(queue):
-    with case_of(queue, np.array([[1, 200]], np.uint8)) as case:
-        made = lloyd.Lloyd(case.session, case.scope, case.points, 20)
-        seeding.sample_centers(case.session, made, 3)
-        np.testing.assert_array_equal(made.get_centers(), reference.sample_centers(case.where, case.weights, 20, 3))
-
-
 @pytest.mark.usefixtures("grid")
 def test_more_centers_than_groups_have_room_for(queue, rng, monkeypatch):
     monkeypatch.setattr(lloyd, "MAX_IN_GRID", {3: 10, 4: 9})
@@ -230,13 +208,12 @@ def test_palettes_are_those_of_the_portable_form(queue, rng, given):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("file", ["kmeans/lloyd_grid.cl", "kmeans/lloyd_grid_seeding.cl"])
 @pytest.mark.parametrize("dims", [3, 4])
-def test_the_form_builds_at_the_first_try(queue, capfd, file, dims):
+def test_the_form_builds_at_the_first_try(queue, capfd, dims):
     """PoCL's compiler says nothing: with `cl/common/pocl.h` too, which has all that the form needs."""
     session = runtime.open_session(queue)
     fence = {"DEVICE_FENCE": "mem_fence(CLK_GLOBAL_MEM_FENCE)", "WARP": 1, "SHORTLIST": 4}
-    session.program(file, DIMS=dims, ROWS=1, GROUP=24, **fence)
+    session.program(lloyd_grid.GRID.file, DIMS=dims, ROWS=1, GROUP=24, **fence)
     assert not session.limits.is_pocl or capfd.readouterr().err == ""
 
 
