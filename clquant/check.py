@@ -100,7 +100,7 @@ def _deep(queue: CommandQueue) -> Arrays:
 
 def _quality(queue: CommandQueue) -> Arrays:
     pictures = picture(60, 84, 3), picture(60, 84, 3) // 40 * 40 + np.uint8(20)
-    measures = (clquant.quality.mse, clquant.quality.ssim, clquant.quality.color_difference)
+    measures = (clquant.quality.mse, clquant.quality.ssim)
     return {measure.__name__: np.float64(measure(*pictures, queue=queue)) for measure in measures}
 
 
