@@ -30,6 +30,7 @@ def measures(options: Options, picture: Picture) -> Table:
                 quality.psnr,
                 quality.ssim,
                 quality.visual_error,
+                quality.speck_error,
                 quality.color_difference,
                 quality.blurred_color_difference,
             )

@@ -1,7 +1,7 @@
 """Dithering by search beside libimagequant: `python -m benchmarks.search_dithers --images FOLDER`.
 
-Three figures of each picture, as shares of libimagequant's, dithered at its level 1, with its own palette: the visual
-error of luma, CIEDE2000 after a blur, and S-CIELAB, which the search does not minimize.
+Four figures of each picture, as shares of libimagequant's, dithered at its level 1, with its own palette: the visual
+error of luma, CIEDE2000 after a blur, S-CIELAB, and the speck error, of which the search does not minimize.
 """
 
 from __future__ import annotations
@@ -64,10 +64,15 @@ def _lab(xyz: Float) -> Float:
     return np.stack([116 * f[..., 1] - 16, 500 * (f[..., 0] - f[..., 1]), 200 * (f[..., 1] - f[..., 2])], axis=-1)
 
 
-def figures(original: Picture, result: Picture) -> tuple[float, float, float]:
-    """Visual error, CIEDE2000 after a blur of 1.5 pixels, S-CIELAB."""
+def figures(original: Picture, result: Picture) -> tuple[float, float, float, float]:
+    """Visual error, CIEDE2000 after a blur of 1.5 pixels, S-CIELAB, speck error."""
     blurred = quality.blurred_color_difference(original, result)
-    return quality.visual_error(original, result), blurred, scielab(original, result)
+    return (
+        quality.visual_error(original, result),
+        blurred,
+        scielab(original, result),
+        quality.speck_error(original, result),
+    )
 
 
 def libimagequant(picture: Picture, colors: int) -> Picture:
@@ -109,13 +114,19 @@ def against_libimagequant(pictures: list[Picture], colors: int, queue: runtime.C
         for name, call in methods(picture, colors, queue).items():
             found = figures(picture, call())
             ratios.setdefault(name, []).append([a / b for a, b in zip(found, base, strict=True)])
-    columns = {"method": "method", "visual": "visual error", "blurred": "blurred CIEDE2000", "scielab": "S-CIELAB"}
+    columns = {
+        "method": "method",
+        "visual": "visual error",
+        "blurred": "blurred CIEDE2000",
+        "scielab": "S-CIELAB",
+        "specks": "speck error",
+    }
     columns["worst"] = "worst blurred CIEDE2000"
     table = Table(f"{colors} colours, over libimagequant's, {len(pictures)} pictures", columns)
     for name, rows in ratios.items():
-        visual, blurred, seen = geometric_means(rows)
+        visual, blurred, seen, specks = geometric_means(rows)
         worst = max(row[1] for row in rows)
-        table.add(method=name, visual=visual, blurred=blurred, scielab=seen, worst=worst)
+        table.add(method=name, visual=visual, blurred=blurred, scielab=seen, specks=specks, worst=worst)
     return table
 
 

@@ -52,6 +52,7 @@ COLUMNS = {
     "psnr": "PSNR, dB",
     "ssim": "SSIM",
     "visual": "visual error",
+    "specks": "speck error",
     "color": "CIEDE2000",
     "blurred": "blurred CIEDE2000",
     "ms": "ms",
@@ -239,6 +240,7 @@ def _figures(queue: CommandQueue, original: Picture, result: Picture) -> dict[st
         "psnr": quality.psnr(*pictures, queue=queue),
         "ssim": quality.ssim(*pictures, queue=queue) if min(original.shape[:2]) >= 11 else math.nan,
         "visual": quality.visual_error(*pictures, queue=queue),
+        "specks": quality.speck_error(*pictures, queue=queue),
         "color": quality.color_difference(*pictures, queue=queue),
         "blurred": quality.blurred_color_difference(*pictures, queue=queue),
     }

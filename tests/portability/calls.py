@@ -315,7 +315,8 @@ def _function_calls() -> tuple[Call, ...]:
         Call("palette.error.mean_squared_error", error.mean_squared_error, {
             "image": _PICTURE, "palette": _PALETTE, "color_space": _SPACE, "metric": one_of("l2", "l1"),
             "error_space": one_of(None, "srgb"), "queue": _QUEUE}),
-        *(Call(f"quality.{f.__name__}", f, {"original": _REAL, "result": _REAL}) for f in (quality.mse, quality.ssim)),
+        *(Call(f"quality.{f.__name__}", f, {"original": _REAL, "result": _REAL})
+          for f in (quality.mse, quality.ssim, quality.speck_error)),
         Call("quality.psnr", quality.psnr, {"original": _REAL, "result": _REAL, "peak": one_of(255, 1.0)}),
         Call("quality.visual_error", quality.visual_error, {
             "original": _REAL, "result": _REAL, "dpi": one_of(300), "inches": one_of(9.5)}),
