@@ -27,7 +27,7 @@ from clquant import (
 from clquant import panel as panels
 
 FIXED = ["#000000", "#ffffff", "#ff0000", "#0000ff"]
-MEASURES = ("mse", "psnr", "ssim", "visual_error", "color_difference", "blurred_color_difference")
+MEASURES = ("mse", "psnr", "ssim", "visual_error", "speck_error", "color_difference", "blurred_color_difference")
 DITHERS = ("blue-noise", "bayer8", "floyd-steinberg", "pinwheel", "search")
 
 
