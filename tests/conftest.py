@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import hypothesis
 import numpy as np
 import numpy.typing as npt
 import PIL.Image
@@ -128,6 +129,15 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_LeftOut(config))
     _keep_out_of_the_own_cache(config)
+    # No example depends on the time that it takes, on earlier runs, or, in the quick suite, on chance.
+    hypothesis.settings.register_profile(
+        "clquant",
+        deadline=None,
+        database=None,
+        derandomize=not config.getoption("--all"),
+        suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture],
+    )
+    hypothesis.settings.load_profile("clquant")
 
 
 def _keep_out_of_the_own_cache(config: pytest.Config) -> None:

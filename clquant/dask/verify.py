@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import hashlib
 import random
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from clquant.runtime import DeviceError
 _CHOICE = random.SystemRandom()  # which tasks are verified changes no result
 _OPTION = "clquant.verify"
 CONNECTION_ATTEMPTS = 5
+_connecting = threading.Lock()
 
 
 class MismatchError(DeviceError):
@@ -146,17 +148,19 @@ def connect() -> None:
     """Connect this worker to its scheduler as a client, if it is not yet.
 
     What a scheduler tells all clients (such as cancelled keys) may come together with its welcome. `distributed`
-    asserts that the welcome comes alone, and leaves a client that never works but counts as the worker's own.
+    asserts that the welcome comes alone, and leaves a client that never works but counts as the worker's own: no other
+    thread may take it before it is closed.
     """
     from distributed import default_client, get_client
 
-    for _ in range(CONNECTION_ATTEMPTS - 1):
-        try:
-            get_client()
-            return
-        except AssertionError:
-            default_client().close()
-    get_client()
+    with _connecting:
+        for _ in range(CONNECTION_ATTEMPTS - 1):
+            try:
+                get_client()
+                return
+            except AssertionError:
+                default_client().close()
+        get_client()
 
 
 def _again(here: Callable[[], str], given: tuple[Any, ...]) -> tuple[str, str]:

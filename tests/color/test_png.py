@@ -42,7 +42,7 @@ def depth(data: bytes) -> int:
     return chunks(data)[0][1][8]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     height=st.integers(1, 20),
     width=st.integers(1, 30),

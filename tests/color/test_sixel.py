@@ -21,7 +21,7 @@ def shown(image: IndexedImage) -> np.ndarray:
     return palette[image.host_indices()]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     height=st.integers(1, 20),
     width=st.integers(1, 30),

@@ -13,7 +13,7 @@ import hypothesis.strategies as st
 import numpy as np
 import PIL.Image
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 import clquant
 from clquant.dask import asking, codebooks
@@ -62,7 +62,7 @@ def _learned(codec: clquant.VQCodec) -> tuple[bytes, float, int]:
     spread=st.sampled_from([1, 3]),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 def test_codebooks_are_those_of_one_process(
     height: int, width: int, chunk: Any, block: Any, size: int, init: str, refine: int, kinds: int, weighted: bool,
     spread: int, seed: int,

@@ -9,7 +9,7 @@ import dask.array as da
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 import clquant
 from clquant import quality
@@ -61,7 +61,7 @@ def test_pairs_that_do_not_fit_are_refused() -> None:
     max_depth=st.sampled_from([None, 0, 2, 4]),
     spread=st.integers(1, 9),
 )
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 def test_leaves_are_those_of_the_whole(
     height: int, width: int, chunk: Any, criterion: str, threshold: float, min_size: int, max_depth: Any, spread: int
 ) -> None:

@@ -109,7 +109,7 @@ def test_a_graph_holds_no_pixels(picture: Any) -> None:
 @given(
     st.integers(1, 40), st.integers(1, 40), st.integers(1, 17), st.integers(1, 17), st.booleans(), st.integers(0, 99)
 )
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_fits_are_those_of_the_whole(h: int, w: int, down: int, across: int, gray: bool, seed: int) -> None:
     values = np.random.default_rng(seed).integers(0, 4, (h, w) if gray else (h, w, 3), dtype=np.uint8) * np.uint8(80)
     given_chunks = da.from_array(values, (down, across) if gray else (down, across, 2))

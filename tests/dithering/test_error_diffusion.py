@@ -66,7 +66,7 @@ def test_spaces_and_alpha_equal_the_reference(queue, rng, channels, color_space,
 
 
 @pytest.mark.full
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     name=st.sampled_from(sorted(FILTERS)),
     strength=st.floats(0, 1),

@@ -113,7 +113,7 @@ def test_progress_stops(queue, sample):
         engine.predict(sample, [[0, 0, 0]], dither="search", queue=queue, progress=lambda done, _: done < 2)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(3, 8), st.floats(0.5, 2), st.floats(0, 16), st.sampled_from([255, 1020, 1025]))
 def test_kernels_are_whole_exact_and_positive(reach, width, sharpness, most_error):
     weights = eye.eye_kernel(reach, width, sharpness, most_error)
@@ -152,7 +152,7 @@ def test_chunks_of_rows_change_nothing(queue, rng, monkeypatch, chunk):
     assert np.array_equal(engine.predict(image, palette, dither=SearchDither(2), queue=queue), whole)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 50), st.integers(2, 3))
 def test_every_row_takes_all_steps_in_turn_and_none_too_early(rows, steps, chunk, skew):
     done = np.zeros(rows, int)

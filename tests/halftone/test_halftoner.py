@@ -185,7 +185,7 @@ def test_any_work_group_gives_the_same(device, rng, monkeypatch):
 
 @pytest.mark.full
 @given(tone=st.integers(0, 255), seed=st.integers(0, 2**64 - 1), block=st.sampled_from([16, 32]))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_the_mean_tone_is_kept(tone, seed, block):
     flat = np.full((256, 256), tone, np.uint8)
     result = PinwheelHalftoner(block, random_state=seed).transform(flat)

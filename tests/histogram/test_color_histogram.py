@@ -9,7 +9,7 @@ import numpy as np
 import PIL.Image
 import pyopencl.array
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import clquant
@@ -17,7 +17,7 @@ from clquant import ColorHistogram, KMeansPalette, NeuQuantCL
 from clquant.histogram import accumulation, counting, file, merging
 from tests.reference import counting as reference
 
-ANY = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANY = settings(max_examples=20)
 
 
 def picture(rng, shape=(24, 31, 3), levels=256):
@@ -91,7 +91,7 @@ def test_pictures_paths_folders_and_device_arrays(queue, rng, tmp_path):
 
 
 @given(st.lists(st.lists(st.integers(0, 40), max_size=60), min_size=2, max_size=5), st.integers(1, 9))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_parts_are_merged_range_by_range(parts, at_a_time):
     grays = [np.uint8([[[v, v, 9]] for v in part] or np.zeros((0, 1, 3))) for part in parts]
     counted = [ColorHistogram(part.reshape(-1, 3), np.ones(len(part), np.int64)) for part in grays]

@@ -6,7 +6,7 @@ import contextlib
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clquant import images, runtime
@@ -60,7 +60,7 @@ def test_distinct_colors_and_counts(queue, rng, shape):
 
 
 @pytest.mark.full
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10)
 @given(height=st.integers(1, 9), width=st.integers(1, 9), levels=st.integers(1, 256), seed=st.integers(0, 2**32))
 def test_any_rgba_picture(queue, height, width, levels, seed):
     rng = np.random.default_rng(seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyopencl.array
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import clquant
@@ -16,7 +16,7 @@ from clquant.histogram.deep_counting import count_deep
 from clquant.histogram.merging import HostCounts
 from clquant.runtime import CommandQueue, InvalidArgument, open_session
 
-ANY = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANY = settings(max_examples=20)
 
 
 def picture(rng: np.random.Generator, shape: tuple[int, ...], levels: int = 40) -> np.ndarray:

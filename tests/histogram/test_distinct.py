@@ -31,7 +31,7 @@ def distinct(pictures):
     return sorted(colors.items())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32), st.integers(1, 300), st.integers(1, 40), st.sampled_from([1, 3, 4]), st.integers(0, 60))
 def test_equals_a_set(seed, pixels, levels, channels, most):
     values = np.random.default_rng(seed).integers(0, levels, (pixels, channels), dtype=np.uint8)

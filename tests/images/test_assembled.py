@@ -8,7 +8,7 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from clquant import images, runtime
 from clquant.images.assembled import assembled, part_on_host
@@ -21,7 +21,7 @@ def _memory_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15)
 @given(rows=SIZES, columns=SIZES, channels=st.sampled_from([None, 3, 4]), deep=st.booleans(), seed=st.integers(0, 99))
 def test_pieces_are_put_together(queue: Any, rows: Any, columns: Any, channels: Any, deep: bool, seed: int) -> None:
     rng, dtype = np.random.default_rng(seed), np.uint16 if deep else np.uint8

@@ -147,7 +147,7 @@ def test_8_bit_values_in_16_bits_are_warned_of() -> None:
 @given(
     st.integers(1, 6), st.integers(1, 6), st.sampled_from([None, 1, 3, 4]), st.sampled_from([1, 2, 3]), st.booleans()
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_strided_device_arrays_are_their_values(h: int, w: int, c: int | None, step: int, turned: bool) -> None:
     queue = runtime.default_queue()
     shape = (3 * h, 3 * w) if c is None else (3 * h, 3 * w, c)

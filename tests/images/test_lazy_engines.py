@@ -74,7 +74,7 @@ def test_what_the_codec_refuses(tmp_path: pathlib.Path, queue: runtime.CommandQu
 
 @pytest.mark.full
 @given(st.integers(1, 70), st.integers(1, 70), st.sampled_from([None, 1, 3]), st.integers(1, 40), st.integers(0, 99))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_trees_of_parts_have_the_same_leaves(h: int, w: int, channels: Any, chunk: int, seed: int) -> None:
     shape = (h, w) if channels is None else (h, w, channels)
     values = np.random.default_rng(seed).integers(0, 3, shape, dtype=np.uint8) * np.uint8(40)

@@ -35,7 +35,7 @@ def uploaded(queue: runtime.CommandQueue, source: object) -> np.ndarray:
     st.booleans(),
     st.integers(0, 2**32),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_strides_arrive_packed(h: int, w: int, c: int | None, step: int, fortran: bool, seed: int) -> None:
     shape = (2 * h, 2 * w) if c is None else (2 * h, 2 * w, c)
     whole = np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)

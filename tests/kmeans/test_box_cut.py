@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clquant import runtime
@@ -37,7 +37,7 @@ def assert_equal(queue, points, weights, k, rule):
 
 
 @RULES
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15)
 @given(n=st.integers(1, 90), dims=st.integers(3, 4), part=st.floats(0, 1), seed=st.integers(0, 2**32))
 def test_boxes_equal_the_reference(queue, rule, n, dims, part, seed):
     rng = np.random.default_rng(seed)

@@ -8,7 +8,7 @@ import numpy as np
 import PIL.Image
 import pyopencl.array
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import clquant
@@ -24,7 +24,7 @@ from clquant.runtime import CommandQueue, Session, StoppedError, force_tuning, f
 from tests.reference import deep_kmeans as reference
 from tests.reference.palette_map import with_alpha
 
-ANY = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANY = settings(max_examples=12)
 SPACES = ("srgb", "linear", "oklab")
 
 

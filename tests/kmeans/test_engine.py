@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clquant import KMeansPalette, runtime
@@ -25,7 +25,7 @@ from tests.reference import counting as counting_reference
 from tests.reference import kmeans as reference
 from tests.reference.exact import lowest_merge_inertia
 
-ANY = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANY = settings(max_examples=8)
 
 
 @pytest.fixture

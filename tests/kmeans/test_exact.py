@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clquant import ColorHistogram, KMeansPalette
@@ -12,7 +12,7 @@ from clquant.color import spaces
 from clquant.kmeans import exact
 from tests.reference import exact as reference
 
-ANY = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANY = settings(max_examples=25)
 
 
 def gray_places(space):

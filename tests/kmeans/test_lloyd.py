@@ -7,7 +7,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clquant import ColorHistogram, images, runtime
@@ -18,7 +18,7 @@ from clquant.kmeans import lloyd, points, seeding, swaps
 from tests.reference import counting as counting_reference
 from tests.reference import kmeans as reference
 
-ANY = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANY = settings(max_examples=8)
 
 
 @dataclasses.dataclass

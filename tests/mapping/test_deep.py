@@ -107,7 +107,7 @@ def test_small(queue: CommandQueue) -> None:
 
 @pytest.mark.full
 @given(st.integers(2, 40), st.sampled_from([1, 3, 4]), st.sampled_from(SPACES), st.integers(0, 2**32))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_pixels_of_8_bits_in_16(count: int, channels: int, name: str, seed: int) -> None:
     """Where the 16-bit space has the distances of the 8-bit one, 257 v takes the entry of v."""
     rng = np.random.default_rng(seed)

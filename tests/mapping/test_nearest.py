@@ -101,7 +101,7 @@ def test_lists_made_by_groups_equal_the_reference(queue, rng, name, limits, coun
 
 
 @pytest.mark.full
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     colors=st.lists(st.tuples(*[st.integers(0, 255)] * 4), min_size=1, max_size=40),
     name=st.sampled_from(spaces.NAMES),

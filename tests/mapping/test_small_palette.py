@@ -19,7 +19,7 @@ def nearest(image, colors):
     return np.argmin(distances, axis=2)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.integers(0, 2**32),
     st.integers(1, small_palette.MAX_COLORS),

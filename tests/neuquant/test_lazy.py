@@ -76,7 +76,7 @@ def test_the_palette_of_the_whole(
 
 
 @pytest.mark.full
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     st.lists(st.tuples(st.integers(40, 120), st.integers(40, 120), st.sampled_from([1, 3, 4])), min_size=1, max_size=4),
     st.integers(1, 40_000),
@@ -137,7 +137,7 @@ def test_the_sequential_walk_of_the_whole(
 
 
 @pytest.mark.full
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     st.lists(st.tuples(st.integers(40, 90), st.integers(40, 90), st.sampled_from([1, 3, 4])), min_size=1, max_size=3),
     st.integers(1, 30),

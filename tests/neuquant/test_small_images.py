@@ -129,7 +129,7 @@ def test_more_nodes_in_all_than_a_palette_may_have(
 
 
 @pytest.mark.full
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40), st.sampled_from([1, 3, 4])), min_size=2, max_size=5),
     st.integers(2, 60),

@@ -22,7 +22,7 @@ def shown(image, count, space, dither):
 
 
 @pytest.mark.full
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 2**32 - 1),
     space=st.sampled_from(spaces.NAMES),
@@ -37,7 +37,7 @@ def test_alpha_zero_is_exact(seed, space, dither, clear):
     assert not colors[image[:, :, 3] == 0].any()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 2**32 - 1),
     space=st.sampled_from(spaces.NAMES),

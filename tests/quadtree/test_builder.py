@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pyopencl.array
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clquant import runtime
@@ -110,7 +110,7 @@ def test_bands(queue, rng, channels):
     check(patches(rng, 37, 70, channels), 25, queue)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20)
 @given(
     height=st.integers(1, 65),
     width=st.integers(1, 65),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyopencl.array
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clquant import images, runtime
@@ -16,7 +16,7 @@ from clquant.quadtree import Quadtree, QuadtreeBuilder, deep
 from clquant.quadtree.criteria import CRITERIA, fixed_threshold
 from tests.reference import quadtree as reference
 
-ANY = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANY = settings(max_examples=25)
 
 
 def patches(rng: np.random.Generator, height: int, width: int, channels: int) -> np.ndarray:

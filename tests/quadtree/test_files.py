@@ -70,7 +70,7 @@ def test_every_cut_and_every_flipped_bit_is_refused():
             Quadtree.from_bytes(bytes(damaged))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 255)), min_size=1, max_size=6), st.binary(max_size=3))
 def test_files_with_a_right_checksum_are_trees_or_refused(changes, tail):
     body = bytearray(small_tree().to_bytes()[:-4] + tail)

@@ -18,7 +18,7 @@ from tests.reference.scalar import error_of, least_error
 WHOLE = st.lists(st.tuples(st.integers(-300, 300), st.integers(0, 5)), min_size=1, max_size=9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(WHOLE.filter(lambda pairs: any(weight for _, weight in pairs)), st.integers(1, 9), st.booleans())
 def test_the_error_is_the_least_there_is(pairs: list[tuple[int, int]], k: int, weighted: bool) -> None:
     numbers, weights = (list(map(Fraction, column)) for column in zip(*pairs, strict=True))

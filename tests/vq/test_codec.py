@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyopencl.array
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clquant import VQCodec, runtime
@@ -106,7 +106,7 @@ def test_the_largest_scores_are_exact(queue: Any, extreme: int, shape: tuple[int
     np.testing.assert_array_equal(indices, reference.encode(image, codebook))
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12)
 @given(data=st.data())
 def test_any_size_and_block(queue: Any, data: st.DataObject) -> None:
     height, width = data.draw(st.integers(1, 20)), data.draw(st.integers(1, 20))

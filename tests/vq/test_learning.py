@@ -29,7 +29,7 @@ from clquant.vq.container.clvq_format import PICTURE, Header
 from tests.reference import clvq as reference
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.integers(0, 211), min_size=64, max_size=64))
 def test_rounded_curves_come_back_from_their_bytes(values: list[int]) -> None:
     curves = rounded_curves(np.array(values).reshape(2, 32))

@@ -20,7 +20,7 @@ from clquant.panel import PANELS, Panel, fitted, pack_codes, pack_planes, panel
 
 
 @given(st.integers(1, 9), st.integers(1, 19), st.sampled_from([1, 2, 4, 8]), st.integers(0, 2**32))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_packed_codes_are_read_back(height: int, width: int, bits: int, seed: int) -> None:
     codes = np.random.default_rng(seed).integers(0, 1 << bits, (height, width))
     rows = np.frombuffer(pack_codes(codes, bits), np.uint8).reshape(height, -(-width * bits // 8))
