@@ -16,19 +16,7 @@ MANY = (np.ndarray, list, tuple)
 
 
 def pixel_places(x: Any, y: Any, width: int, height: int) -> tuple[Integers, Integers]:
-    """Columns and rows of pixels of a picture, as arrays.
-
-    Parameters
-    ----------
-    x, y : arrays or lists of integers, of one shape
-    width, height : int
-        Of the picture.
-
-    Raises
-    ------
-    InvalidType, InvalidArgument
-        If a coordinate is no integer or outside the picture, or the shapes differ.
-    """
+    """Return coordinates as two integer arrays, checked to be of one shape and inside the picture."""
     columns, rows = (params.array(name, values, "integers", "iu") for name, values in (("x", x), ("y", y)))
     for name, values, limit in (("x", columns, width), ("y", rows, height)):
         if values.size and (values.min() < 0 or values.max() >= limit):
@@ -39,21 +27,7 @@ def pixel_places(x: Any, y: Any, width: int, height: int) -> tuple[Integers, Int
 
 
 def outline_paint(image: Any, color: Any, height: int, width: int) -> Paint:
-    """How an outline is painted.
-
-    Parameters
-    ----------
-    image : image on the host, or None
-        What is under the borders, of the tree's size; None for the leaves' means.
-    color : tuple or list of three integers from 0 to 255
-    height, width : int
-        Of the tree's picture.
-
-    Raises
-    ------
-    InvalidType, InvalidArgument
-        If the picture is on a device or of another size, or the colour is none.
-    """
+    """Check the arguments of an outline; `image` None paints the leaves' means under the borders."""
     base = None
     if image is not None:
         base = images.read(image, max_channels=MAX_CHANNELS).array

@@ -29,21 +29,12 @@ MIN_LEVEL = 3  # of a subtree: below it a picture's device has no memory to spea
 
 @dataclass
 class TreeJob:
-    """What is wanted of a picture.
-
-    Attributes
-    ----------
-    picture : Picture
-    criterion : Criterion
-    top_down : bool
-    statistics : bool
-        Whether `Decomposition.words` and `stops` are wanted (bottom-up), or the leaves' sums (top-down).
-    """
+    """A picture to decompose, and what to compute besides the leaves."""
 
     picture: Picture
     criterion: Criterion
     top_down: bool
-    statistics: bool
+    statistics: bool  # keep every level's words and stops (bottom-up), or the leaves' sums (top-down)
 
     @property
     def levels(self) -> bool:
@@ -58,21 +49,12 @@ class TreeJob:
 
 @dataclass
 class Decomposition:
-    """What came of a `TreeJob`.
+    """The result of a `TreeJob`."""
 
-    Attributes
-    ----------
-    leaves : ndarray or pyopencl.array.Array
-        Records of `record_dtype`, in Morton order.
-    sums, squares : ndarray of uint64, shape (leaves, C), or None
-    words, stops : mapping
-        By level from 1 on, where every level is kept.
-    """
-
-    leaves: Any
-    sums: npt.NDArray[np.uint64] | None = None
-    squares: npt.NDArray[np.uint64] | None = None
-    words: dict[int, Words] = field(default_factory=dict)
+    leaves: Any  # of `record_dtype`, in Morton order
+    sums: npt.NDArray[np.uint64] | None = None  # (leaves, C) uint64
+    squares: npt.NDArray[np.uint64] | None = None  # likewise
+    words: dict[int, Words] = field(default_factory=dict)  # by level from 1 on, where every level is kept
     stops: Mapping[int, npt.NDArray[np.bool_]] = field(default_factory=dict)
 
 
@@ -140,10 +122,7 @@ def _region(
     rows: Callable[[int], runtime.Buffer] | None,
     window: npt.NDArray[np.uint8] | None = None,
 ) -> Region:
-    """The pixels of the subtree (x, y) of a level, on the device; `rows` as `_Forest` finds it.
-
-    Of a lazy picture `window` has them.
-    """
+    """Put the pixels of subtree (x, y) on the device; `window` has those of a lazy picture, `rows` is of `_rows`."""
     (top, bottom), (left, right) = _window(picture, x, y, level)
     height, width = bottom - top, right - left
     if picture.lazy is not None:
@@ -162,15 +141,7 @@ def _region(
 
 
 def decompose(session: runtime.Session, job: TreeJob, progress: runtime.Progress) -> Decomposition:
-    """Build the tree of a picture.
-
-    Raises
-    ------
-    DeviceMemoryError
-        If the device has no room for the smallest subtree.
-    StoppedError
-        If the progress callback returned False.
-    """
+    """Build the tree of a picture."""
     picture = job.picture
     height, width = picture.height, picture.width
     if _is_readable(job, height, width) and _fits(session, _buffer_bytes(job, height, width, leaves=0)):
@@ -188,16 +159,7 @@ def decompose(session: runtime.Session, job: TreeJob, progress: runtime.Progress
 def whole_subtree(
     session: runtime.Session, scope: runtime.Scope, picture: Picture, criterion: Criterion
 ) -> Subtree | None:
-    """A picture as one subtree whose statistics stay on the device, not yet reduced; None if there is no room.
-
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-        Of its buffers.
-    picture : Picture
-    criterion : Criterion
-    """
+    """Put a picture on the device as one subtree, not yet reduced; None if there is no room."""
     job = TreeJob(picture, criterion, top_down=False, statistics=True)
     if not _fits(session, _buffer_bytes(job, picture.height, picture.width, leaves=0)):
         return None
@@ -278,9 +240,8 @@ class _Forest:
         return self.result
 
     def _rows(self, scope: runtime.Scope) -> Callable[[int], runtime.Buffer] | None:
-        """What gives a buffer whose first rows are a host picture's, where all of it may be on the device: the host
-        then need not copy the pixels of each subtree together. None where there is no room.
-        """
+        """Return a callable that puts a host picture's first rows in a device buffer; None without room for all."""
+        # Subtrees then read that buffer, so that the host need not gather each one's pixels.
         picture, session = self.job.picture, self.session
         if picture.array is None:
             return None

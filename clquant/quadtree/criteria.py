@@ -19,24 +19,12 @@ MAX_THRESHOLD = 255
 
 @dataclass(frozen=True)
 class Criterion:
-    """What makes a node a leaf.
+    """The test that makes a node a leaf."""
 
-    Attributes
-    ----------
-    name : str
-        One of `CRITERIA`.
-    steps : int
-        The threshold in units of 1/65536 gray level.
-    weights : tuple of int
-        One for each channel where `name` is ``"weighted"``, else empty.
-    floor_level : int
-        Nodes up to this level are leaves whatever they hold.
-    """
-
-    name: str
-    steps: int
-    weights: tuple[int, ...]
-    floor_level: int
+    name: str  # one of `CRITERIA`
+    steps: int  # the threshold in units of 1/65536 gray level
+    weights: tuple[int, ...]  # one for each channel where `name` is "weighted", else empty
+    floor_level: int  # nodes up to this level are leaves whatever they hold
 
     @property
     def threshold(self) -> float:
@@ -45,27 +33,15 @@ class Criterion:
 
     @property
     def bound(self) -> int:
-        """What the kernels compare with.
-
-        n^2 times the variance is at most ``bound * n^2 / 2^32``; with weights their sum times that. Below
-        2^48 * 2^12 = 2^60. For ``"range"`` the threshold's steps themselves.
-        """
+        """Return the number that the kernels compare with."""
+        # n^2 times the variance is at most bound * n^2 / 2^32; with weights their sum times that. Below 2^48 * 2^12 =
+        # 2^60. For "range" the threshold's steps themselves.
         if self.name == "range":
             return self.steps
         return self.steps**2 * (sum(self.weights) or 1)
 
     def constants(self, channels: int) -> dict[str, int | str]:
-        """The compile-time constants that `cl/quadtree/quadtree.h` asks for.
-
-        Parameters
-        ----------
-        channels : int
-            The picture's, 1..16.
-
-        Returns
-        -------
-        dict of str to int or str
-        """
+        """Return the compile-time constants that `cl/quadtree/quadtree.h` needs."""
         # Gray is its own luma, so the deviation of its one channel decides.
         name = "deviation" if self.name == "luma" and channels == 1 else self.name
         return {
@@ -76,59 +52,17 @@ class Criterion:
         }
 
     def bands(self, channels: int) -> int:
-        """Values that are summed for each pixel: the channels, and luma where the criterion needs it.
-
-        Parameters
-        ----------
-        channels : int
-            The picture's.
-
-        Returns
-        -------
-        int
-        """
+        """Return how many values are summed for each pixel: the channels, and luma if the criterion needs it."""
         return channels + (self.name == "luma" and channels > 1)
 
 
 def fixed_threshold(threshold: Any) -> int:
-    """The threshold in steps of 1/65536 gray level: the nearest, an exact tie to the even one.
-
-    Parameters
-    ----------
-    threshold : float
-        In gray levels.
-
-    Returns
-    -------
-    int
-        0..255 * 65536.
-
-    Raises
-    ------
-    InvalidType, InvalidArgument
-        If it is no number from 0 to 255.
-    """
+    """Convert a threshold in gray levels to steps of 1/65536, rounded to nearest, ties to even."""
     return round(params.real("threshold", threshold, 0, MAX_THRESHOLD) * STEPS)  # by a power of two: exact
 
 
 def check_min_size(value: Any) -> int:
-    """`min_size` as a level.
-
-    Parameters
-    ----------
-    value : int
-        A side in pixels.
-
-    Returns
-    -------
-    int
-        Its logarithm to base 2, 0..16.
-
-    Raises
-    ------
-    InvalidType, InvalidArgument
-        If it is no power of two from 1 to 65536.
-    """
+    """Check `min_size`, a side in pixels, and return its level: the logarithm to base 2, 0..16."""
     size = params.integer("min_size", value, 1, 65536)
     if size & (size - 1):
         raise InvalidArgument(f"min_size is {size}; allowed: a power of two from 1 to 65536")
@@ -155,24 +89,7 @@ def check(
     max_depth: Any,
     shape: tuple[int, int, int],
 ) -> Criterion:
-    """The criterion that arguments ask for on a picture.
-
-    Parameters
-    ----------
-    threshold, name, weights, min_size, max_depth
-        As `QuadtreeBuilder` takes them; `name` is its ``criterion``.
-    shape : tuple of int
-        The picture's (H, W, C).
-
-    Returns
-    -------
-    Criterion
-
-    Raises
-    ------
-    InvalidType, InvalidArgument
-        Naming the argument, its value and what is allowed.
-    """
+    """Check the arguments of `QuadtreeBuilder` for a picture of shape (H, W, C) and return their criterion."""
     height, width, channels = shape
     steps = fixed_threshold(threshold)
     chosen = params.choice("criterion", name, CRITERIA)

@@ -78,28 +78,7 @@ class _Totals:
 def deep_leaves(
     session: runtime.Session, picture: Picture, criterion: Criterion, progress: runtime.Progress
 ) -> npt.NDArray[np.void] | runtime.Array:
-    """The leaves of a picture of 16 bits per value, in Morton order; on the device for a device array.
-
-    Parameters
-    ----------
-    session : Session
-    picture : Picture
-    criterion : Criterion
-    progress : Progress
-        Told of the bands.
-
-    Returns
-    -------
-    structured ndarray, or device array
-        Records of `clquant.quadtree.device_layout.record_dtype`.
-
-    Raises
-    ------
-    DeviceMemoryError
-        If the device has no room for two rows.
-    StoppedError
-        If the progress callback returned False.
-    """
+    """Return the leaves of a picture of 16 bits per value in Morton order; on the device for a device array."""
     height, width = picture.height, picture.width
     top = root_level(height, width)
     levels = _Levels.of(picture, top)

@@ -16,20 +16,7 @@ STOP = np.uint32(1 << 31)
 
 
 def record_dtype(channels: int, gray: bool) -> np.dtype[np.void]:
-    """The leaves' dtype, as `quadtree_leaves` writes them (cl/quadtree/leaves.cl).
-
-    Parameters
-    ----------
-    channels : int
-        The picture's, 1..16.
-    gray : bool
-        Whether `mean` is a plain number, not an array of one.
-
-    Returns
-    -------
-    numpy.dtype
-        x, y and size (int32, pixels), mean (uint8, one per channel), and padding to whole words, which is 0.
-    """
+    """Return the leaves' dtype as `quadtree_leaves` writes them; `gray` makes `mean` a number, not an array of one."""
     mean: Any = "u1" if gray else ("u1", (channels,))
     return np.dtype(
         {
@@ -42,19 +29,9 @@ def record_dtype(channels: int, gray: bool) -> np.dtype[np.void]:
 
 
 class StoredStops(Mapping[int, npt.NDArray[np.bool_]]):
-    """By level from 1 to the root's: which nodes stop a split, made when it is asked for.
+    """Which nodes stop a split, by level from 1 to the root's; each level is computed on access."""
 
-    Parameters
-    ----------
-    height, width : int
-        Pixels.
-    top : int
-        The root's level.
-    flags : ndarray of uint8
-        A byte per node of level 2, as `quadtree_tiles` writes them (cl/quadtree/tiles.cl).
-    nodes : ndarray of uint32
-        Levels 3 to `top`: `STOP` in what stops a split.
-    """
+    # `flags` has a byte per node of level 2 (cl/quadtree/tiles.cl); `nodes` has levels 3 to `top` with the bit `STOP`.
 
     def __init__(
         self, height: int, width: int, top: int, flags: npt.NDArray[np.uint8], nodes: npt.NDArray[np.uint32]
@@ -87,26 +64,7 @@ class StoredStops(Mapping[int, npt.NDArray[np.bool_]]):
 def split_words(
     height: int, width: int, first: int, whole: npt.NDArray[Any], planes: tuple[int, ...], channels: int
 ) -> dict[int, Words]:
-    """The levels that an array holds, one after another.
-
-    Parameters
-    ----------
-    height, width : int
-        Pixels.
-    first : int
-        The lowest level, counted from the pixels.
-    whole : ndarray
-        Flat.
-    planes : tuple of int
-        The first axes of a level: bands, and 2 where sums and squares are words of their own.
-    channels : int
-        Bands that are given.
-
-    Returns
-    -------
-    dict of int to ndarray
-        Views, as `clquant.quadtree.levels.unpack` takes them.
-    """
+    """Return views of the levels that a flat array holds from `first` on; `planes` are a level's first axes."""
     found: dict[int, Words] = {}
     at, level = 0, first
     while at < whole.size:

@@ -84,17 +84,7 @@ def _counts(
 
 
 def savings(leaves: LeafList, forks: int, stored: int, error: int | None) -> dict[str, float | int]:
-    """See `Quadtree.compression`.
-
-    Parameters
-    ----------
-    leaves : LeafList
-    forks : int
-    stored : int
-        Bytes of the tree's file.
-    error : int or None
-        Squared error of what the leaves paint; None where the picture is not known.
-    """
+    """Compute the figures of `Quadtree.compression`; `stored` is in bytes, `error` None for an unknown picture."""
     pixels, count = leaves.height * leaves.width, len(leaves.records)
     raw = pixels * leaves.channels
     found: dict[str, float | int] = {

@@ -23,16 +23,7 @@ Leaves = npt.NDArray[np.void]
 
 
 def encode(height: int, width: int, channels: int, gray: bool, criterion: Criterion, leaves: Leaves) -> bytes:
-    """A tree as bytes.
-
-    Parameters
-    ----------
-    height, width, channels : int
-    gray : bool
-    criterion : Criterion
-    leaves : structured ndarray
-        In Morton order.
-    """
+    """Serialize a tree, whose leaves are in Morton order, as bytes."""
     structure = np.packbits(_fork_bits(height, width, criterion.floor_level, leaves)).tobytes()
     header = HEADER.pack(
         MAGIC,
@@ -72,21 +63,7 @@ def _fork_bits(height: int, width: int, floor_level: int, leaves: Leaves) -> npt
 
 
 def decode(data: bytes, max_pixels: int = MAX_PIXELS) -> tuple[int, int, int, bool, Criterion, Leaves]:
-    """What `encode` took: height, width, channels, gray, criterion, leaves.
-
-    Memory stays in proportion to the length of `data`.
-
-    Parameters
-    ----------
-    data : bytes
-    max_pixels : int
-        Most pixels that the picture may have.
-
-    Raises
-    ------
-    FormatError
-        If these are not the bytes of a whole, undamaged tree, or its picture has more pixels.
-    """
+    """Parse the bytes of `encode` into its arguments; memory stays in proportion to the length of `data`."""
     if len(data) < HEADER.size + CRC.size or data[:4] != MAGIC:
         raise FormatError("this is no quadtree file: it does not begin with a CLQT header")
     if zlib.crc32(data[: -CRC.size]) != CRC.unpack(data[-CRC.size :])[0]:

@@ -17,12 +17,7 @@ TERMS = 6
 
 @dataclass(frozen=True)
 class Affine:
-    """From pixels (x to the right, y down) to a map: ``(a x + b y + c, d x + e y + f)``, as rasterio and GDAL have it.
-
-    Attributes
-    ----------
-    a, b, c, d, e, f : float
-    """
+    """Map from pixels (x right, y down): ``(a x + b y + c, d x + e y + f)``, as in rasterio and GDAL."""
 
     a: float
     b: float
@@ -42,21 +37,7 @@ class Affine:
 
 
 def checked_affine(transform: Sequence[float] | None, y_up: bool, height: int) -> Affine | None:
-    """The way from pixels to a map; None for pixels as they are.
-
-    Parameters
-    ----------
-    transform : sequence of 6 numbers, or `affine.Affine`, or None
-    y_up : bool
-        Without a transform: y from the picture's lower edge up.
-    height : int
-        Of the picture.
-
-    Raises
-    ------
-    InvalidArgument, InvalidType
-        If it is nothing of this, or makes all points lie on a line.
-    """
+    """Check a transform of six numbers; None keeps pixels as they are, or flips y with `y_up`."""
     params.boolean("y_up", y_up)
     if transform is None:
         return Affine(1, 0, 0, 0, -1, height) if y_up else None
@@ -76,18 +57,7 @@ def checked_affine(transform: Sequence[float] | None, y_up: bool, height: int) -
 def features(
     leaves: npt.NDArray[np.void], height: int, width: int, affine: Affine | None = None, flat: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """The leaves as features, clipped to the picture (see `Quadtree.records`).
-
-    Parameters
-    ----------
-    leaves : structured ndarray
-        With `x`, `y`, `size` and `mean`.
-    height, width : int
-        Of the picture.
-    affine : Affine, optional
-    flat : bool
-        Whether means are numbers ``mean_1``, ``mean_2``... instead of one list.
-    """
+    """Yield the leaves as GeoJSON features clipped to the picture; `flat` stores means as ``mean_1``, ``mean_2``..."""
     places = leaves[["x", "y", "size"]].tolist()
     means = leaves["mean"].reshape(len(leaves), -1).tolist()
     for (x, y, size), mean in zip(places, means, strict=True):

@@ -70,11 +70,9 @@ def morton(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
 
 
 def paper_positions(rows: int, columns: int) -> Integers:
-    """Place in its level, in the paper's order of children, of each node of a grid.
-
-    Masina and Stedile, section 5.1: the children of i lie at 4i + 1 to 4i + 4, top-left, top-right, bottom-right,
-    bottom-left. So a step down to (x, y) within its parent is the digit 2y + (x xor y), to the base 4.
-    """
+    """Return each node's index in its level, in the paper's order of children."""
+    # Masina and Stedile, section 5.1: the children of i lie at 4i + 1 to 4i + 4, top-left, top-right, bottom-right,
+    # bottom-left. So a step down to (x, y) within its parent is the digit 2y + (x xor y), to the base 4.
     y, x = np.arange(rows, dtype=np.int64)[:, None], np.arange(columns, dtype=np.int64)[None, :]
     positions: Integers = (_spread(x ^ y) | (_spread(y) << np.uint64(1))).astype(np.int64)
     return positions

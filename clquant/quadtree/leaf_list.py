@@ -18,22 +18,13 @@ SQUARE, CPU_SQUARE = 8, 32  # pixels per side of what a work-item looks at
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a picture, and the leaves that meet it.
-
-    Attributes
-    ----------
-    left, top, height, width : int
-        Pixels.
-    records : ndarray of uint8
-        Their bytes, in Morton order.
-    count : int
-    """
+    """A rectangle of a picture, and the leaves that meet it."""
 
     left: int
     top: int
     height: int
     width: int
-    records: npt.NDArray[np.uint8]
+    records: npt.NDArray[np.uint8]  # the leaves' bytes, in Morton order
     count: int
 
     def arguments(self, scope: runtime.Scope) -> tuple[runtime.Buffer | np.uint32, ...]:
@@ -47,14 +38,7 @@ class Piece:
 
 
 class LeafList:
-    """All leaves of a picture in Morton order.
-
-    Parameters
-    ----------
-    height, width, channels : int
-    records : structured ndarray
-        See `clquant.quadtree.device_layout.record_dtype`; read-only.
-    """
+    """All leaves of a picture in Morton order, read-only."""
 
     def __init__(self, height: int, width: int, channels: int, records: npt.NDArray[np.void]) -> None:
         self.height, self.width, self.channels = height, width, channels
@@ -97,14 +81,7 @@ class LeafList:
         return LeafList(self.height, self.width, self.channels, records[order])
 
     def pieces(self, session: runtime.Session, bytes_per_pixel: int) -> Iterator[Piece]:
-        """The picture as a whole, or in squares of a power of two that the device has room for, in Morton order.
-
-        Parameters
-        ----------
-        session : Session
-        bytes_per_pixel : int
-            Of all buffers that a piece needs besides its leaves.
-        """
+        """Yield the picture whole, or in squares that fit the device, in Morton order; the bytes exclude leaves."""
         limits, packed = session.limits, self.records.view(np.uint8).reshape(len(self.records), -1)
         pixels = self.height * self.width
         room = min(limits.max_alloc, (1 << 32) - 1)

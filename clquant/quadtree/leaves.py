@@ -27,20 +27,7 @@ def leaf_level(limits: runtime.Limits, channels: int, tile: int) -> int:
 
 
 def leaves_launch(plan: Plan, buffers: Mapping[str, runtime.Buffer], records: runtime.Buffer) -> Launch:
-    """The launch of `quadtree_leaves`.
-
-    Parameters
-    ----------
-    plan : Plan
-    buffers : mapping
-        `flags`, `stats`, `upper` and `nodes`.
-    records : pyopencl.Buffer
-        Gets the leaves.
-
-    Returns
-    -------
-    Launch
-    """
+    """Return the launch of `quadtree_leaves`, which writes the leaves to `records`."""
     session = plan.session
     variant = session.choose(VARIANTS)
     lanes, tiles = variant.name == "lanes", plan.cells[plan.tile]

@@ -17,18 +17,7 @@ Sums = npt.NDArray[np.uint64]
 
 
 def unpack(words: Words) -> tuple[Sums, Sums]:
-    """Sums and sums of squares, (bands, rows, columns) each, of one level's packed words (cl/quadtree/quadtree.h).
-
-    Parameters
-    ----------
-    words : ndarray
-        uint32 (levels 1 and 2), uint64 with three axes (up to the tiles), or uint64 (bands, 2, rows, columns).
-
-    Returns
-    -------
-    tuple of ndarray
-        Sums and sums of squares, uint64; exact.
-    """
+    """Split a level's packed words (cl/quadtree/quadtree.h) into exact sums and squares, (bands, rows, columns)."""
     if words.ndim == 4:
         return words[:, 0], words[:, 1]
     shift = 20 if words.dtype == np.uint32 else 32
@@ -37,37 +26,14 @@ def unpack(words: Words) -> tuple[Sums, Sums]:
 
 
 def rounded_means(sums: Sums, counts: Integers) -> npt.NDArray[np.uint8]:
-    """Means rounded half up; 0 where the sums are unknown.
-
-    Parameters
-    ----------
-    sums : ndarray of uint64, (..., C)
-    counts : ndarray of int64, (...)
-        Pixels that were summed, at least 1 each.
-
-    Returns
-    -------
-    ndarray of uint8, (..., C)
-    """
+    """Return means (..., C) rounded half up; 0 where the sums are unknown."""
     n = counts[..., None].astype(np.uint64)
     means: npt.NDArray[np.uint8] = ((sums * np.uint64(2) + n) // (n * np.uint64(2))).astype(np.uint8)
     return means
 
 
 def deviations(sums: Sums, squares: Sums, counts: Integers) -> npt.NDArray[np.float64]:
-    """Standard deviations: the square root of the exact integer n * squares - sum^2, over n.
-
-    Parameters
-    ----------
-    sums, squares : ndarray of uint64, (..., C)
-    counts : ndarray of int64, (...)
-        Pixels that were summed, n.
-
-    Returns
-    -------
-    ndarray of float64, (..., C)
-        In gray levels.
-    """
+    """Return standard deviations in gray levels: the root of the exact integer n * squares - sum^2, over n."""
     n = np.broadcast_to(counts[..., None], sums.shape).astype(np.uint64)
     scaled = (n * squares - sums * sums).astype(np.float64)  # exact before the conversion where n < 2^24
     for at in zip(*np.nonzero(n >= 1 << 24), strict=True):
@@ -117,17 +83,7 @@ class Statistics(Protocol):
     """What can say a level's statistics."""
 
     def level(self, level: int) -> Level:
-        """The nodes of a level.
-
-        Parameters
-        ----------
-        level : int
-            Counted from the pixels, 0 to the root's.
-
-        Returns
-        -------
-        Level
-        """
+        """Return the nodes of a level, which counts from the pixels (0) to the root's."""
 
 
 class Levels(Sequence[Level]):
@@ -156,16 +112,7 @@ class Levels(Sequence[Level]):
 
 
 class CompleteStatistics:
-    """Statistics of every node, as a bottom-up reduction leaves them.
-
-    Parameters
-    ----------
-    pixels : ndarray of uint8, (H, W, C)
-    words : dict of int to ndarray
-        By level from 1 on (see `unpack`).
-    stops : mapping of int to ndarray of bool
-        By level from 1 on: whether the node stops a split.
-    """
+    """Statistics of every node, from a bottom-up reduction; `words` and `stops` are by level from 1 on."""
 
     def __init__(
         self,
@@ -197,14 +144,7 @@ class CompleteStatistics:
 
 
 class LeafStatistics:
-    """Statistics of a tree's own nodes, from those of its leaves in Morton order.
-
-    Parameters
-    ----------
-    height, width : int
-    leaves : structured ndarray
-    sums, squares : ndarray of uint64, (leaves, C)
-    """
+    """Statistics of a tree's own nodes, summed from those of its leaves, which are in Morton order."""
 
     def __init__(self, height: int, width: int, leaves: npt.NDArray[np.void], sums: Sums, squares: Sums) -> None:
         self.height, self.width = height, width
@@ -233,14 +173,7 @@ class LeafStatistics:
 
 
 def rendered_statistics(height: int, width: int, channels: int, leaves: npt.NDArray[np.void]) -> LeafStatistics:
-    """Those of the picture that leaves of their means paint.
-
-    Parameters
-    ----------
-    height, width, channels : int
-    leaves : structured ndarray
-        In Morton order.
-    """
+    """Return the statistics of the picture that leaves, in Morton order, paint with their means."""
     x, y, size = (leaves[name].astype(np.int64) for name in ("x", "y", "size"))
     n = node_pixels(x, y, size, height, width).astype(np.uint64)[:, None]
     means = leaves["mean"].reshape(len(leaves), channels).astype(np.uint64)

@@ -29,18 +29,9 @@ def record_dtype(channels: int) -> np.dtype[np.void]:
 
 
 class PaperLayout:
-    """The complete array of one tree, made on a device with doubles.
+    """The paper's complete array of a tree, computed on a device with doubles."""
 
-    Parameters
-    ----------
-    session : Session
-    leaves : LeafList
-    pixels : ndarray of uint8, (H, W, C)
-        Those that the statistics are of.
-    criterion : Criterion
-    complete : bool
-        Whether nodes within leaves have statistics.
-    """
+    # `pixels` are those that the statistics are of; `complete` gives nodes within leaves statistics too.
 
     def __init__(
         self,

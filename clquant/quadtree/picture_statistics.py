@@ -25,14 +25,7 @@ MAX_THREADS = 8  # which keep memory busy
 
 
 class OwnPixels:
-    """A copy of a picture's pixels that nobody else changes, made while the caller goes on.
-
-    Parameters
-    ----------
-    picture : Picture
-    session : Session
-        For pictures on a device.
-    """
+    """A private copy of a picture's pixels, made in the background; `session` reads pictures on a device."""
 
     def __init__(self, picture: Picture, session: runtime.Session) -> None:
         self._copies: list[concurrent.futures.Future[None]] = []
@@ -58,20 +51,10 @@ class OwnPixels:
 
 
 class PictureStatistics:
-    """Statistics of every level: of all nodes (bottom-up), or those of the tree's own nodes (top-down).
+    """Statistics of all nodes (bottom-up), or of the tree's own nodes (top-down), computed on first access."""
 
-    Nothing but the pixels is kept until a level is asked for: reducing them again takes less time than storing and
-    sending what most callers never look at.
-
-    Parameters
-    ----------
-    pixels : ndarray of uint8, (H, W, C)
-    job : TreeJob
-        That found the tree.
-    leaves : structured ndarray
-    queue : pyopencl.CommandQueue or None
-        Where to work; copies and pickles of this work on the default device.
-    """
+    # Only the pixels are kept until then: reducing them again takes less time than storing and sending what most
+    # callers never look at. Copies and pickles work on the default device.
 
     def __init__(
         self, pixels: Pixels, job: TreeJob, leaves: npt.NDArray[np.void], queue: runtime.CommandQueue | None

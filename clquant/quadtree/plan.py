@@ -27,33 +27,16 @@ class Launch(NamedTuple):
 
 @dataclass
 class Plan:
-    """A region's levels, counted from the pixels, and the constants and arguments that its kernels share.
-
-    Attributes
-    ----------
-    session : Session
-    region : Region
-        Another of the same shape may take its place.
-    channels : int
-    criterion : Criterion
-    bands : int
-        Values that are summed for each pixel.
-    tile : int
-        Level of the tiles that a work-group reduces.
-    last : int
-        The highest level that is stored: the root's, or the tiles' if that is higher.
-    cells : dict of int to int
-        Nodes by level, from 1 to `last`.
-    """
+    """A region's levels, counted from the pixels, and the constants and arguments that its kernels share."""
 
     session: runtime.Session
-    region: Region
+    region: Region  # another of the same shape may take its place
     channels: int
     criterion: Criterion
-    bands: int = field(init=False)
-    tile: int = field(init=False)
-    last: int = field(init=False)
-    cells: dict[int, int] = field(init=False)
+    bands: int = field(init=False)  # values that are summed for each pixel
+    tile: int = field(init=False)  # level of the tiles that a work-group reduces
+    last: int = field(init=False)  # the highest level that is stored: the root's, or the tiles' if that is higher
+    cells: dict[int, int] = field(init=False)  # nodes by level, from 1 to `last`
 
     def __post_init__(self) -> None:
         region = self.region

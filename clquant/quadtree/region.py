@@ -9,26 +9,13 @@ from clquant import runtime
 
 @dataclass(frozen=True)
 class Region:
-    """Pixels on the device that one subtree is built of.
-
-    Attributes
-    ----------
-    pixels : pyopencl.Buffer
-    origin, pitch : int
-        Byte of the first pixel; bytes from one row to the next.
-    height, width : int
-        Pixels inside the picture.
-    left, top : int
-        The subtree's corner in the picture.
-    level : int
-        Of the subtree's root, which may be wider than the pixels inside.
-    """
+    """Pixels on the device from which one subtree is built."""
 
     pixels: runtime.Buffer
-    origin: int
-    pitch: int
-    height: int
-    width: int
-    left: int
-    top: int
-    level: int
+    origin: int  # byte of the first pixel
+    pitch: int  # bytes from one row to the next
+    height: int  # pixels inside the picture
+    width: int  # likewise
+    left: int  # the subtree's corner in the picture
+    top: int  # likewise
+    level: int  # of the subtree's root, which may be wider than the pixels inside

@@ -18,31 +18,17 @@ GROUP = 64
 
 @dataclass(frozen=True)
 class Paint:
-    """How leaves are painted.
+    """Colours to paint leaves with."""
 
-    Attributes
-    ----------
-    ink : tuple of int, or None
-        Red, green and blue of the leaves' borders, on a picture of three channels; None for leaves alone, in theirs.
-    base : ndarray of uint8, (H, W, C), or None
-        What is under the borders; None for the leaves' means.
-    """
-
-    ink: tuple[int, ...] | None = None
-    base: Pixels | None = None
+    ink: tuple[int, ...] | None = None  # RGB of the leaves' borders; None paints no borders
+    base: Pixels | None = None  # (H, W, C), under the borders; None: the leaves' means
 
 
 _LEAVES_ALONE = Paint()
 
 
 def paint(session: runtime.Session, leaves: LeafList, how: Paint = _LEAVES_ALONE) -> Pixels:
-    """A picture of leaves, (H, W, C), or (H, W, 3) with their borders.
-
-    Raises
-    ------
-    DeviceMemoryError
-        If the device has no room for a piece of it.
-    """
+    """Return the leaves' picture, (H, W, C), or (H, W, 3) with borders."""
     out = leaves.channels if how.ink is None else 3
     under = 0 if how.base is None else how.base.shape[2]
     pieces = list(leaves.pieces(session, out + under))
@@ -80,16 +66,9 @@ def as_rgb(picture: Pixels) -> Pixels:
 
 
 class Frames(Sequence[Pixels]):
-    """One picture per depth, root first: leaves so far, and what is still to be split in its mean.
+    """One picture per depth, root first; nodes still to be split show their means."""
 
-    Each is painted when it is asked for, so that a large picture's frames need not all be held at once.
-
-    Parameters
-    ----------
-    count : int
-    painted : callable
-        From a depth to its picture.
-    """
+    # Each is painted on access, so that a large picture's frames need not all be in memory at once.
 
     def __init__(self, count: int, painted: Callable[[int], Pixels]) -> None:
         self._count = count

@@ -30,29 +30,19 @@ COUNT_MASK = np.uint32(STOP - 1)
 
 @dataclass(frozen=True)
 class StoredWords:
-    """Statistics of a level on the device.
-
-    Attributes
-    ----------
-    buffer : pyopencl.Buffer
-    begin : int
-        Of the level, in words.
-    form : int
-        1 narrow words, 2 wide ones, 3 pairs of words (cl/quadtree/quadtree.h).
-    """
+    """Statistics of a level on the device."""
 
     buffer: runtime.Buffer
-    begin: int
-    form: int
+    begin: int  # of the level, in words
+    form: int  # 1 narrow words, 2 wide ones, 3 pairs of words (cl/quadtree/quadtree.h)
 
 
 @dataclass
 class Subtree:
-    """The levels of one region while they are on the device. All buffers belong to `scope`.
+    """The levels of one region on the device; `scope` owns all buffers."""
 
-    A `cached` one may work on one region of the same shape after another, and its launches are made once. What a job
-    takes away, `low`, is not kept.
-    """
+    # A cached one works on one region of the same shape after another, and its launches are made once; `low` is
+    # not kept, as each job takes its own.
 
     plan: Plan
     scope: runtime.Scope
@@ -96,13 +86,8 @@ class Subtree:
             self.prepared[name] = self.session.prepare(self.scope, kernel, items, group, **{**arguments, **none})
 
     def reduce(self, scope: runtime.Scope | None = None) -> None:
-        """Bottom-up: every level from the pixels to the root (Masina and Stedile, Algorithm 2 and section 5).
-
-        Parameters
-        ----------
-        scope : Scope, optional
-            The job's: it takes the statistics of levels 1 and 2 away, so CPUs write them where it finds them.
-        """
+        """Compute every level bottom-up (Masina and Stedile, Algorithm 2 and section 5)."""
+        # With the job's scope the statistics of levels 1 and 2 are kept for the job, so CPUs write them in place.
         self.low = None
         if scope is not None and runtime.HostResult.in_place(self.session.limits, self.sizes["low"]):
             words = self.sizes["low"] // 4
@@ -180,29 +165,12 @@ class Subtree:
         return int(self.session.download(self.buffers["nodes"], 1, np.uint32, at)[0] & COUNT_MASK)
 
     def leaves(self, records: runtime.Buffer) -> None:
-        """Queue the writing of the leaves' records in Morton order, compacted on the device.
-
-        Parameters
-        ----------
-        records : pyopencl.Buffer
-            Gets `count()` records of `record_dtype`, x and y in the whole picture's pixels.
-        """
+        """Queue the writing of `count()` records in Morton order, x and y in the whole picture's pixels."""
         make = partial(leaves_launch, self.plan, self.buffers, records)
         self._queue("leaves", make, **self.plan.pixels(), **self.plan.corner(), leaves=records)
 
     def leaf_sums(self, records: runtime.Buffer, count: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Sums and sums of squares of listed leaves.
-
-        Parameters
-        ----------
-        records : pyopencl.Buffer
-            Those of `count` leaves, as `leaves` writes them.
-        count : int
-
-        Returns
-        -------
-        tuple of ndarray of uint64, (count, C)
-        """
+        """Return sums and sums of squares, (count, C) uint64 each, of the leaves that `leaves` wrote to `records`."""
         shape = (count, self.plan.channels)
         sums, squares = (self.scope.empty(8 * count * self.plan.channels) for _ in range(2))
         launch = leaf_sums_launch(self.plan, self.buffers, (records, count), (sums, squares))
@@ -210,30 +178,12 @@ class Subtree:
         return self.session.download(sums, shape, np.uint64), self.session.download(squares, shape, np.uint64)
 
     def nodes(self, level: int) -> npt.NDArray[np.uint32]:
-        """The leaves under every node of a level.
-
-        Parameters
-        ----------
-        level : int
-            Counted from the pixels, 3 or more.
-
-        Returns
-        -------
-        ndarray of uint32, (rows, columns)
-            How many (`COUNT_MASK`), with the bit `STOP` where the node stops a split.
-        """
+        """Return the number of leaves under each node of a level from 3 on (`COUNT_MASK`), and its bit `STOP`."""
         shape = grid(self.plan.region.height, self.plan.region.width, level)
         return self.session.download(self.buffers["nodes"], shape, np.uint32, 4 * self.plan.cells_from(3, level))
 
     def statistics(self) -> tuple[dict[int, Words], Mapping[int, npt.NDArray[np.bool_]]]:
-        """The statistics of every level from 1 to the root's, and which of its nodes stop a split; with `store_low`.
-
-        Returns
-        -------
-        dict of int to ndarray
-            Of the channels without luma, in the device's own words, as `clquant.quadtree.levels.unpack` takes them.
-        mapping of int to ndarray of bool
-        """
+        """Return every level's words from 1 on, without luma, and which nodes stop a split; needs `store_low`."""
         height, width, top = self.plan.region.height, self.plan.region.width, self.plan.top
         # Levels of a buffer, axes of one before its rows and columns, type: one copy for all that are in a buffer.
         stored = (

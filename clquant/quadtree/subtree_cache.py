@@ -22,19 +22,7 @@ that preparing does not count."""
 def open_subtree(
     session: runtime.Session, region: Region, channels: int, criterion: Criterion, store_low: bool, keep: bool = True
 ) -> Iterator[Subtree]:
-    """A subtree for a region, with buffers that last as long as the block.
-
-    Parameters
-    ----------
-    session : Session
-    region : Region
-    channels : int
-    criterion : Criterion
-    store_low : bool
-        Whether statistics of levels 1 and 2 are wanted.
-    keep : bool
-        Whether that of an earlier region of the same shape will do, where it is kept: for bottom-up reduction.
-    """
+    """Lend a subtree for a region while the block runs; `keep` may reuse one of an equal shape (bottom-up only)."""
     values = region.height * region.width * channels
     if not keep or values > MAX_CACHED_VALUES or not session.limits.unified_memory:
         with session.scope() as scope:

@@ -30,24 +30,8 @@ def tiles_launch(
     store_low: bool,
     listed: tuple[runtime.Buffer, int] | None,
 ) -> Launch:
-    """The launch of `quadtree_tiles`.
-
-    Parameters
-    ----------
-    plan : Plan
-    buffers : mapping
-        `flags`, `stats`, `nodes` and `extents`.
-    low : pyopencl.Buffer
-        For the statistics of levels 1 and 2.
-    store_low : bool
-        Whether they are wanted.
-    listed : (pyopencl.Buffer, int) or None
-        Numbers of the tiles to reduce, and how many; None for all.
-
-    Returns
-    -------
-    Launch
-    """
+    """Return the launch of `quadtree_tiles` over all or the `listed` (numbers, count) tiles."""
+    # `low` gets the statistics of levels 1 and 2 if `store_low`.
     variant = plan.form(VARIANTS)
     lanes = variant.name == "lanes"
     limits = plan.session.limits

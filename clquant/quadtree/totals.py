@@ -42,18 +42,7 @@ def leaf_sums_launch(
     leaves: tuple[runtime.Buffer, int],
     results: tuple[runtime.Buffer, runtime.Buffer],
 ) -> Launch:
-    """The launch of `quadtree_leaf_sums`: exact sums and sums of squares of listed leaves.
-
-    Parameters
-    ----------
-    plan : Plan
-    buffers : mapping
-        `stats` and `upper`.
-    leaves : (pyopencl.Buffer, int)
-        Records, and how many.
-    results : pair of pyopencl.Buffer
-        For the sums and the sums of squares.
-    """
+    """Return the launch of `quadtree_leaf_sums`: exact sums and squares of the given (records, count)."""
     session, (records, count) = plan.session, leaves
     constants = plan.constants(GROUP=1, LANES=0, **NO_CRITERION)
     kernel = session.program("quadtree/totals.cl", **constants).kernel("quadtree_leaf_sums")

@@ -30,32 +30,10 @@ def upper_launch(
     nodes: tuple[runtime.Buffer, int, int],
     extents: tuple[runtime.Buffer, int, int],
 ) -> Launch:
-    """The launch that makes some levels above the tiles, or above subtrees, out of the level below: `quadtree_upper`.
-
-    Parameters
-    ----------
-    session : Session
-    constants : dict
-        What `cl/quadtree/quadtree.h` asks for.
-    shape : tuple of int
-        Height and width of the region, in pixels.
-    first, levels : int
-        The lowest of them, counted from the pixels, and how many: at most `upper_span`.
-    criterion : Criterion
-    below : (buffer, int, bool)
-        Statistics of level ``first - 1``: the buffer, their place in it in 64-bit words, and whether a word holds both
-        sums as those of tiles do.
-    stats : (buffer, int)
-        For the statistics of these levels, and the place of the first.
-    nodes, extents : (buffer, int, int)
-        Leaves under a node and stops, and ranges of values: places of level ``first - 1``, which is read, and of level
-        `first`, in entries.
-
-    Returns
-    -------
-    Launch
-        What `Session.launch` takes.
-    """
+    """Return the launch of `quadtree_upper`: it computes `levels` levels from `first` on out of the level below."""
+    # `below` is the buffer of level first - 1, its place in 64-bit words, and whether a word holds both sums as those
+    # of tiles do; `stats` the buffer and the first level's place. `nodes` and `extents` are buffers with the places, in
+    # entries, of level first - 1, which is read, and of level `first`.
     height, width = shape
     span = upper_span(session.limits, criterion.bands(int(constants["CHANNELS"])))
     upper = {**constants, "ALIGNED": 0, "SPAN": span}  # it reads no pixels: one build for both
