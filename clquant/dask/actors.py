@@ -19,39 +19,18 @@ MOST_ACTORS, MOST_LOSSES = 256, 8
 
 
 class Beside:
-    """An actor: calls methods of a part that is on its worker.
-
-    Parameters
-    ----------
-    part : Part
-    share : float
-        Of the calls that are verified.
-    """
+    """Dask actor that calls methods of a part on its own worker; `share` of the calls is verified."""
 
     def __init__(self, part: Part, share: float) -> None:
         self._part, self._share = part, share
 
     def call(self, method: str, *args: Any) -> Any:
-        """What a method of the part gives.
-
-        Parameters
-        ----------
-        method : str
-        *args
-        """
+        """Call a method of the part and return its result."""
         return named(getattr(self._part, method), self._share)(*args)
 
 
 class Actors:
-    """An actor per part.
-
-    Parameters
-    ----------
-    there : distributed.Client
-    parts : sequence of Future
-    share : float
-        Of the calls that are verified.
-    """
+    """One actor per part; `share` of their calls is verified."""
 
     def __init__(self, there: Any, parts: Sequence[Any], share: float) -> None:
         self._client = there
@@ -62,14 +41,7 @@ class Actors:
 
     @classmethod
     def of(cls, parts: Sequence[Any], share: float) -> Actors | None:
-        """Actors for some parts; None without a cluster, or if there are too many.
-
-        Parameters
-        ----------
-        parts : sequence of Future, or of persisted Delayed
-        share : float
-            Of the calls that are verified.
-        """
+        """Start actors for futures or persisted delayed parts; None without a cluster, or if there are too many."""
         there = client()
         if there is None or len(parts) > MOST_ACTORS:
             return None
@@ -77,26 +49,12 @@ class Actors:
         return cls(there, [one for (one,) in futures], share) if all(len(found) == 1 for found in futures) else None
 
     def close(self) -> None:
-        """Let go of the actors: Dask's calls of them make cycles, which Python would find later."""
+        """Release the actors now: Dask's calls of them make reference cycles, which Python would collect later."""
         actors, self._actors, self._near = self._actors, {}, {}
         release([actor._future for actor in actors.values() if actor._future is not None])
 
     def ask(self, method: str, shared: Sequence[Any], own: Sequence[Sequence[Any]]) -> list[Any]:
-        """What a method of each part gives, in the parts' order; asked again if a worker is lost.
-
-        Parameters
-        ----------
-        method : str
-        shared : sequence
-            Arguments for all.
-        own : sequence of sequence
-            Further ones per part.
-
-        Raises
-        ------
-        ClquantError
-            What the method raises.
-        """
+        """Call a method of each part, again if a worker is lost, and return the results; `own` is per part."""
         for losses in range(MOST_LOSSES):
             try:
                 if not self._actors:
@@ -115,7 +73,7 @@ class Actors:
         raise AssertionError("unreachable")
 
     def _find(self) -> None:
-        """Make the actors; this process asks its own parts itself, unless they are verified, which waits for others."""
+        """Start the actors; unless verifying, this process calls the parts that it has directly."""
         made = [self._client.submit(Beside, part, self._share, actor=True, pure=False) for part in self._parts]
         self._actors = dict(enumerate(self._client.gather(made)))
         data = {} if self._share else _data()  # only now, as parts are there when their actors are
@@ -123,7 +81,7 @@ class Actors:
 
 
 def _data() -> Any:
-    """What this process has as a worker."""
+    """Return the data that this process has as a worker; empty if it is none."""
     from distributed import get_worker
 
     try:

@@ -30,48 +30,21 @@ from clquant.training.spacing import Spacing
 
 @dataclass(frozen=True)
 class Placement:
-    """Which blocks of all pictures each part has.
-
-    Attributes
-    ----------
-    shape : BlockShape
-    count : int
-        Of all blocks.
-    weights : ndarray of uint16, shape (count,), or None
-    tiles : list of list of Tile
-        Of each part's pieces.
-    share : float
-        Of the calls that are verified.
-    alone : (int, int)
-        Products of a step that one CPU, and one GPU, makes while two workers are asked and answer.
-    workers : int
-        Among which the parts are.
-    """
+    """Which blocks of all pictures each part has."""
 
     shape: BlockShape
-    count: int
-    weights: npt.NDArray[np.uint16] | None
-    tiles: list[list[Tile]]
-    share: float
-    alone: tuple[int, int]
-    workers: int
+    count: int  # of all blocks
+    weights: npt.NDArray[np.uint16] | None  # (count,)
+    tiles: list[list[Tile]]  # by part, of each of its pieces
+    share: float  # of the calls that are verified
+    alone: tuple[int, int]  # products of a step that one CPU, and one GPU, makes in the time of one call to two workers
+    workers: int  # among which the parts are
 
 
 def train(
     session: Session, placement: Placement, parts: Sequence[Any], plan: training.Plan, progress: Progress
 ) -> training.Trained:
-    """As `clquant.training.training.train` of the blocks of all parts.
-
-    Parameters
-    ----------
-    session : Session
-        Of the device that makes steps on samples.
-    placement : Placement
-    parts : sequence of Delayed or Future
-        Each of a `Part`.
-    plan : clquant.training.training.Plan
-    progress : Progress
-    """
+    """Train on the blocks of all parts like `clquant.training.training.train`; `session` runs steps on samples."""
     products, count = placement.shape.components * plan.size, min(placement.workers, len(parts))
     alone = placement.alone[not session.limits.is_cpu] * count // (2 * products) if count > 1 else placement.count
     with session.scope() as scope, contextlib.closing(_Asked(placement, parts, alone)) as asked:
@@ -80,15 +53,7 @@ def train(
 
 
 class _Asked:
-    """Parts, and what asks them.
-
-    Parameters
-    ----------
-    placement : Placement
-    parts : sequence of Delayed or Future
-    alone : int
-        Samples of more blocks stay with the parts.
-    """
+    """Calls methods of all parts and merges the results; samples of more than `alone` blocks stay with the parts."""
 
     def __init__(self, placement: Placement, parts: Sequence[Any], alone: int) -> None:
         self._placement = placement
@@ -98,7 +63,7 @@ class _Asked:
         self._samples: list[_Asked] = []
 
     def close(self) -> None:
-        """Let go of what asks, and of samples."""
+        """Release the actors and the samples."""
         for sample in self._samples:
             sample.close()
             for part in sample._parts:
@@ -107,11 +72,11 @@ class _Asked:
             self._actors.close()
 
     def elsewhere(self) -> Elsewhere:
-        """What asks the parts."""
+        """Return callables that compute over all parts."""
         return Elsewhere(self._sums, self._worst, self._squares, self._rows, self._in_turn)
 
     def _each(self, method: str, shared: Sequence[Any], own: Sequence[Any] | None) -> Any:
-        """What a method of each part gives: a list, or delayed tasks without actors."""
+        """Call a method of each part; returns the results, or delayed tasks without actors."""
         each: list[tuple[Any, ...]] = [()] * len(self._parts) if own is None else [(mine,) for mine in own]
         if self._actors is not None:
             return self._actors.ask(method, shared, each)
@@ -120,7 +85,7 @@ class _Asked:
         return [work(part, *common, *mine) for part, mine in zip(self._parts, each, strict=True)]
 
     def _merged(self, method: str, merge: Callable[..., Any], *shared: Any) -> Any:
-        """The merge of what a method of each part gives."""
+        """Call a method of each part and merge the results."""
         found = self._each(method, shared, None)
         return merge(found) if self._actors is not None else compute(tree(merge, found))[0]
 
@@ -136,7 +101,7 @@ class _Asked:
         return found
 
     def _rows(self, numbers: npt.NDArray[np.int64]) -> Rows:
-        """Blocks by their increasing numbers among all, each from the part that has it."""
+        """Return blocks by their increasing numbers among all, each from the part that has it."""
         wanted = [_within(numbers, tiles) for tiles in self._placement.tiles]
         found = self._each("sample", (), [np.concatenate(own) for _, own in wanted])
         samples = found if self._actors is not None else compute(*found)
@@ -159,7 +124,7 @@ class _Asked:
         return made
 
     def _apart(self, spacing: Spacing, size: int) -> Elsewhere:
-        """What asks parts of a sample that stays where it is."""
+        """Leave a sample on the parts' workers and return callables that compute over it."""
         chosen = delayed(named(Part.every, self._placement.share), pure=False)
         parts = persist(*[chosen(part, spacing, size) for part in self._parts])
         self._samples.append(_Asked(self._placement, parts, self._alone))

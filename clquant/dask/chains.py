@@ -27,13 +27,7 @@ SERIAL = "serial"
 
 
 def serial_scan(dither: Any) -> ErrorDiffusion | None:
-    """The scan that a way to dither stands for, if each of its pixels waits for those above.
-
-    Parameters
-    ----------
-    dither : None, bool, str or object
-        As the engines take it.
-    """
+    """Return the scan that `dither` names if each pixel waits for those above; else None."""
     if dither == CLASSIC:
         return ErrorDiffusion(CLASSIC, error_space="srgb")
     owner = getattr(find_dither(dither), "__self__", None)
@@ -41,20 +35,7 @@ def serial_scan(dither: Any) -> ErrorDiffusion | None:
 
 
 def predict(image: Any, palette: Palette, scan: ErrorDiffusion, color_space: str) -> Any:
-    """As `clquant.palette.engine.predict` with a serial way to dither, lazily.
-
-    Parameters
-    ----------
-    image : dask.array.Array
-    palette : Palette
-    scan : ErrorDiffusion
-    color_space : str
-
-    Returns
-    -------
-    dask.array.Array
-        (H, W) of the palette's index dtype, in the image's chunks.
-    """
+    """Build lazy indices (H, W) for a serial dither, in the image's chunks, like `clquant.palette.engine.predict`."""
     whole = checked(image)
     width = whole.shape[1]
     most = max(PIXELS // width, 1)
@@ -73,12 +54,7 @@ def predict(image: Any, palette: Palette, scan: ErrorDiffusion, color_space: str
 
 
 def is_serial(array: Any) -> bool:
-    """Whether chunks of an array are made from those above.
-
-    Parameters
-    ----------
-    array : dask.array.Array
-    """
+    """Whether chunks of a Dask array are computed from those above."""
     return any(isinstance(key, tuple) and str(key[0]).endswith(f"-{SERIAL}") for key in array.__dask_graph__())
 
 

@@ -46,33 +46,14 @@ Work = Callable[[Picture, Inner], npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class Tiling:
-    """How a picture may be cut.
+    """How a picture may be cut."""
 
-    Attributes
-    ----------
-    halo : int
-        Pixels around a part that decide it.
-    grid : int
-        The part and its halo must begin at multiples of so many pixels, or at the picture's edge.
-    """
-
-    halo: int
-    grid: int
+    halo: int  # pixels around a part that its result depends on
+    grid: int  # a part with its halo begins at a multiple of so many pixels, or at the picture's edge
 
 
 def tiling_of(dither: Any) -> Tiling:
-    """How a picture may be cut for a way to dither.
-
-    Parameters
-    ----------
-    dither : None, bool, str or object
-        As the engines take it.
-
-    Raises
-    ------
-    InvalidArgument
-        If that is not known.
-    """
+    """Return how a picture may be cut for a way to dither, as the engines take it."""
     found = find_dither(dither)
     if found is None:
         return Tiling(0, 1)
@@ -92,25 +73,14 @@ def tiling_of(dither: Any) -> Tiling:
 
 
 def blocks_tiling(block: int) -> Tiling:
-    """How a picture may be cut for the pinwheel: a block depends on the blocks beside it, and each phase has every
-    other one. The blocks at a part's edge take the edge for the picture's, so that those beside them come out wrong.
-
-    Parameters
-    ----------
-    block : int
-        Pixels of a block's side.
-    """
+    """Return how a picture may be cut for the pinwheel with blocks of `block` pixels a side."""
+    # A block depends on the blocks beside it, and each phase has every other one. The blocks at a part's edge take the
+    # edge for the picture's, so that those beside them come out wrong.
     return Tiling(2 * block, 2 * block)
 
 
 def checked(image: Any) -> Any:
-    """A Dask array of a picture, or that of an xarray.DataArray, its channels in one chunk, and no chunk empty.
-
-    Raises
-    ------
-    InvalidArgument
-        If its shape is no picture's or not known.
-    """
+    """Return a picture (Dask or xarray) as a Dask array with its channels in one chunk and no chunk empty."""
     if hasattr(image, "dims") and hasattr(image, "data"):
         image = channels_last(image.data, image)
     if image.ndim not in (2, 3) or any(np.isnan(side) or side == 0 for side in image.shape):
@@ -121,14 +91,7 @@ def checked(image: Any) -> Any:
 
 
 def spans(chunks: tuple[int, ...], tiling: Tiling) -> Iterator[tuple[int, int, int, int]]:
-    """Along one axis: where each chunk begins and ends, and where what decides it does.
-
-    Parameters
-    ----------
-    chunks : tuple of int
-        Their lengths.
-    tiling : Tiling
-    """
+    """Yield each chunk's begin and end along one axis, and those of the pixels that it depends on."""
     ends = list(itertools.accumulate(chunks))
     for begin, end in zip([0, *ends[:-1]], ends, strict=True):
         first = max(begin // tiling.grid * tiling.grid - -(-tiling.halo // tiling.grid) * tiling.grid, 0)
@@ -137,28 +100,16 @@ def spans(chunks: tuple[int, ...], tiling: Tiling) -> Iterator[tuple[int, int, i
 
 
 def on_grid(chunks: tuple[int, ...], grid: int) -> tuple[int, ...]:
-    """Lengths of about as many chunks, each but the last a multiple of `grid`.
-
-    Parameters
-    ----------
-    chunks : tuple of int
-    grid : int
-    """
+    """Return lengths of about as many chunks, each but the last a multiple of `grid`."""
     total = sum(chunks)
     step = max(round(total / len(chunks) / grid), 1) * grid
     return tuple(min(step, total - begin) for begin in range(0, total, step))
 
 
 class Layer:
-    """Tasks over parts of an array, one graph layer, made by hand: each slice of Dask's takes the client milliseconds.
+    """Tasks over parts of a picture, as one graph layer; `given` is what the tasks depend on besides the image."""
 
-    Parameters
-    ----------
-    image : dask.array.Array
-        (H, W) or (H, W, C), channels in one chunk.
-    *given : object
-        What decides the tasks beside the image.
-    """
+    # The layer is made by hand: each slice of Dask's takes the client milliseconds.
 
     def __init__(self, image: Any, *given: Any) -> None:
         self._image = placed(image)
@@ -169,25 +120,12 @@ class Layer:
         self._begins = [[0, *itertools.accumulate(sizes)] for sizes in image.chunks[:2]]
 
     def part(self, rows: tuple[int, int], columns: tuple[int, int]) -> list[list[Any]]:
-        """The keys of a part's pieces: of whole chunks, or of tasks that cut them where they are; or such tasks.
-
-        Parameters
-        ----------
-        rows, columns : (int, int)
-            Half-open.
-        """
+        """Return the keys or tasks of the pieces of a part, given by half-open rows and columns."""
         down, across = (self._overlapping(axis, span) for axis, span in enumerate((rows, columns)))
         return [[self._piece(i, j, y, x) for j, x in across] for i, y in down]
 
     def array(self, chunks: Any, dtype: npt.DTypeLike) -> Any:
-        """The array whose chunk (i, j) is the task of key (name, i, j).
-
-        Parameters
-        ----------
-        chunks : tuple of tuple of int
-            Per axis; a third one is of one chunk.
-        dtype : dtype_like
-        """
+        """Return the Dask array whose chunk (i, j) is the task of key (name, i, j); a third axis has one chunk."""
         if len(chunks) == 3:
             self.tasks = {(*key, 0) if key[0] == self.name else key: task for key, task in self.tasks.items()}
         graph = HighLevelGraph.from_collections(self.name, self.tasks, [self._image])
@@ -218,14 +156,7 @@ class Layer:
 
 
 def parts_of(image: Any, places: Sequence[tuple[tuple[int, int], tuple[int, int]]]) -> list[Any]:
-    """Parts of an array as delayed arrays.
-
-    Parameters
-    ----------
-    image : dask.array.Array
-    places : sequence of ((int, int), (int, int))
-        Rows and columns of each, half-open.
-    """
+    """Return the given half-open (rows, columns) of an image as delayed arrays."""
     layer = Layer(image, places)
     for n, (rows, columns) in enumerate(places):
         layer.tasks[layer.name, n] = (joined, layer.part(rows, columns))
@@ -244,13 +175,7 @@ def _seen(chunk: npt.NDArray[Any], rows: slice, columns: slice) -> npt.NDArray[A
 
 
 def joined(pieces: list[list[Any]]) -> npt.NDArray[Any]:
-    """A part from its pieces.
-
-    Parameters
-    ----------
-    pieces : list of list of ndarray
-        As `Layer.part` has them.
-    """
+    """Join the pieces of `Layer.part` to one array."""
     if len(pieces) == len(pieces[0]) == 1:
         return np.asarray(pieces[0][0])
     first = np.asarray(pieces[0][0])
@@ -274,26 +199,9 @@ def mapped(
     channels: int | None,
     chunks: tuple[tuple[int, ...], tuple[int, ...]] | None = None,
 ) -> Any:
-    """The array of `work` over the chunks of an image, each with what decides it.
-
-    Parameters
-    ----------
-    image : dask.array.Array
-        (H, W) or (H, W, C).
-    work : callable
-        From a part of the image, a `Picture` that knows its origin, and where in it the chunk is, two slices, to the
-        chunk's results.
-    tiling : Tiling
-    dtype : dtype_like
-    channels : int or None
-        Of the results; None: two axes.
-    chunks : (tuple of int, tuple of int), optional
-        Rows and columns of the results; default: the image's.
-
-    Returns
-    -------
-    dask.array.Array
-    """
+    """Build the lazy array of `work` over the chunks of an image, each read with the pixels it depends on."""
+    # `work` takes a part of the image, a `Picture` that knows its origin, and the chunk's two slices in it, and returns
+    # the chunk's results. `channels` None: results of two axes; `chunks`: those of the results.
     whole = checked(image)
     layer = Layer(whole, work, tiling, np.dtype(dtype).str)
     task = named(partial(_of_pieces, work))
@@ -310,7 +218,7 @@ def mapped(
 def _worked(
     work: Callable[..., npt.NDArray[Any]], pieces: list[list[Any]], origin: list[int], span: list[int]
 ) -> npt.NDArray[Any]:
-    """What a worker does. Errors say where the chunk lies."""
+    """Run `work` on a chunk on a worker; errors name the chunk's place."""
     (row, column), (top, bottom, left, right) = origin, span
     with told(f"chunk at row {top}, column {left}"):
         return work(pieces, (row, column), (slice(top - row, bottom - row), slice(left - column, right - column)))
@@ -328,13 +236,7 @@ def _of_pieces(work: Work, pieces: list[list[Any]], origin: tuple[int, int], inn
 
 
 def cropped(result: Any, inner: Inner) -> npt.NDArray[Any]:
-    """A chunk's results on the host, among those of what decides it.
-
-    Parameters
-    ----------
-    result : array_like or pyopencl.array.Array
-    inner : (slice, slice)
-    """
+    """Cut a chunk's own pixels out of the result and return them on the host."""
     if isinstance(result, Array):
         return part_on_host(result, *inner)
     own = np.asarray(result)[inner]

@@ -61,21 +61,7 @@ class LocalOpenCLCluster(SpecCluster):
 def worker_spec(
     place: int, number: int, threads: int, memory: int, silence_logs: Any = logging.WARNING
 ) -> dict[str, Any]:
-    """What starts the worker of a device.
-
-    Parameters
-    ----------
-    place : int
-        Among the workers.
-    number : int
-        Into `clquant.runtime.list_devices`.
-    threads : int
-        As `LocalOpenCLCluster` takes them.
-    memory : int
-        Bytes of the host's that it may take.
-    silence_logs : int or False
-        Messages of the worker below this level are not shown.
-    """
+    """Return the arguments that start the worker of device `number`; `memory` is the host's bytes that it may take."""
     device = list_devices()[number]
     return {
         "cls": Nanny,
@@ -93,12 +79,7 @@ def worker_spec(
 
 
 def is_cpu(device: Any) -> bool:
-    """Whether an OpenCL device is a CPU.
-
-    Parameters
-    ----------
-    device : pyopencl.Device
-    """
+    """Whether an OpenCL device is a CPU."""
     return bool(device.type & 2)  # CL_DEVICE_TYPE_CPU is bit 1
 
 

@@ -37,21 +37,7 @@ MOST_ALONE = (1 << 29, 1 << 38)
 
 
 def fit(codec: Any, given: Sequence[Any], sample_weight: Any, plan: training.Plan, progress: Progress) -> Any:
-    """As `VQCodec.fit` of the whole.
-
-    Parameters
-    ----------
-    codec : VQCodec
-        For its ``block_shape`` and ``queue``.
-    given : sequence of dask.array.Array, or of images that workers read
-    sample_weight : None or sequence
-    plan : clquant.training.training.Plan
-    progress : Progress
-
-    Returns
-    -------
-    (clquant.training.training.Trained, clquant.training.blocks.BlockShape)
-    """
+    """Train the codebook of Dask arrays, or of images that workers read, like `VQCodec.fit`."""
     images = expanded(given)
     with located(images), contextlib.closing(_Parts(images, tuple(codec.block_shape), sample_weight, plan)) as parts:
         there = client()
@@ -61,16 +47,7 @@ def fit(codec: Any, given: Sequence[Any], sample_weight: Any, plan: training.Pla
 
 
 class _Parts:
-    """Parts of pictures on workers, and which blocks of all pictures each has.
-
-    Parameters
-    ----------
-    given : sequence of dask.array.Array, or of images that workers read
-    block : pair of int
-    sample_weight : None or sequence
-        As `VQCodec.fit` takes it.
-    plan : clquant.training.training.Plan
-    """
+    """Parts of pictures on workers, and which blocks of all pictures each has."""
 
     def __init__(self, given: Sequence[Any], block: tuple[int, int], sample_weight: Any, plan: training.Plan) -> None:
         self._block = block
@@ -106,18 +83,12 @@ class _Parts:
         self._parts: Sequence[Any] = ()
 
     def close(self) -> None:
-        """Let go of the parts."""
+        """Release the parts."""
         for part in self._parts:
             release(held(part))
 
     def trained_here(self, session: Session, progress: Progress) -> training.Trained:
-        """What this process learns from all, or by asking the parts.
-
-        Parameters
-        ----------
-        session : Session
-        progress : Progress
-        """
+        """Train in this process, on all blocks or by calls to the parts."""
         if self._are_together and client() is None:
             (lines,) = compute(self._lines)
             given = _joined(lines, self._origins)
@@ -126,13 +97,7 @@ class _Parts:
         return train(session, self._placement(), self._parts, self._plan, progress)
 
     def trained_there(self, there: Any, progress: Progress) -> training.Trained:
-        """What a worker learns that has all, or one that asks the parts.
-
-        Parameters
-        ----------
-        there : distributed.Client
-        progress : Progress
-        """
+        """Train on a worker, on all blocks or by calls to the parts."""
         if not self._are_together:
             self._start()
         begin = self._together if self._are_together else self._by_messages
@@ -140,7 +105,7 @@ class _Parts:
         return trained
 
     def _together(self, there: Any, teller: Teller) -> Any:
-        """The future of the training by one task that has all pixels."""
+        """Start one task that trains on all pixels, and return its future."""
         given, found = (self._origins, self._line_weights, self.shape, self._plan), self._futures
         lines: list[list[Any]] = [[found.get(tile.key) for tile in line] for line in self._lines]
         if all(None not in line for line in lines):
@@ -148,7 +113,7 @@ class _Parts:
         return there.compute(delayed(named(_trained), pure=False)(teller, self._lines, *given), **self._where)
 
     def _by_messages(self, there: Any, teller: Teller) -> Any:
-        """The future of the training by a task that asks the parts."""
+        """Start the task that trains by calls to the parts, and return its future."""
         keys = [future.key for part in self._parts for future in held(part)]
         given = teller, keys, self._placement(), self._plan
         return there.submit(named(_led, 0.0), *given, pure=False, **self._where)
@@ -230,15 +195,7 @@ class _Chunks:
 
     @classmethod
     def of(cls, image: Any, number: int, block: tuple[int, int]) -> _Chunks:
-        """The chunks of a picture.
-
-        Parameters
-        ----------
-        image : dask.array.Array or image
-        number : int
-            Among the pictures: for errors.
-        block : pair of int
-        """
+        """Return the chunks of a picture; `number` is its index among the pictures, for errors."""
         if not is_lazy(image):
             read = delayed(named(_read), pure=False)(image, number)
             return cls([[read]], (), (), delayed(named(np.shape), pure=False)(read))
@@ -252,18 +209,7 @@ class _Chunks:
     def pieces(
         self, shape: tuple[int, int, int], blocks: BlockShape, first: int, weights: npt.NDArray[np.uint16] | None
     ) -> list[tuple[Any, Tile, npt.NDArray[np.uint16] | None]]:
-        """Pixels, place among all blocks, and weights of each chunk.
-
-        Parameters
-        ----------
-        shape : (int, int, int)
-            The picture's.
-        blocks : BlockShape
-        first : int
-            The number of the picture's first block.
-        weights : ndarray of uint16 or None
-            (block rows, block columns) of the picture.
-        """
+        """Return each chunk's pixels, place among all blocks, and weights; `first` is the picture's first block."""
         heights, widths = self._heights or shape[:1], self._widths or shape[1:2]
         stride = blocks.table_shape(*shape[:2])[1]
         made, top = [], 0

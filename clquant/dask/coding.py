@@ -40,25 +40,7 @@ Table = npt.NDArray[np.integer[Any]]
 
 
 def encode(image: Any, codec: Any, out: Any, about: About, report: Progress) -> Any:
-    """As `VQCodec.encode`, lazily without `out`; chunks are moved to whole blocks.
-
-    Parameters
-    ----------
-    image : dask.array.Array
-    codec : VQCodec
-        Fitted.
-    out : object or None
-        As that takes it.
-    about : About
-        What a file as `out` tells.
-    report : Progress
-        With `out`: told of blocks.
-
-    Returns
-    -------
-    dask.array.Array, or what was given as `out`
-        (ceil(H / p), ceil(W / q)) of the table's dtype.
-    """
+    """Encode like `VQCodec.encode`, lazily without `out`; chunks are moved to whole blocks."""
     p, q, *more = codec.codebook_.shape[1:]
     whole = checked(image)
     channels, own = (1 if whole.ndim == 2 else whole.shape[2]), (more or [1])[0]
@@ -79,19 +61,7 @@ def _of_blocks(report: Progress, table: Any, share: int = 1) -> Progress:
 
 
 def compress_to(file: Any, image: Any, codec: Any, compressor: Compressor, embed: bool, report: Progress) -> None:
-    """As `VQCodec.compress_to`: workers encode chunks, the table of all is coded here.
-
-    Parameters
-    ----------
-    file : binary file
-    image : dask.array.Array
-    codec : VQCodec
-        Fitted.
-    compressor : Compressor
-    embed : bool
-    report : Progress
-        Told of blocks.
-    """
+    """Compress like `VQCodec.compress_to`: workers encode chunks, this process codes the table of all."""
     whole = checked(image)
     table = encode(whole, codec, None, About(), Progress(None))
     made = np.empty(table.shape, table.dtype)
@@ -128,29 +98,7 @@ def _matched_bands(
 
 
 def decode(indices: Any, codec: Any, shape: Any, out: Any, about: About, report: Progress) -> Any:
-    """As `VQCodec.decode`, lazily without `out`.
-
-    Parameters
-    ----------
-    indices : dask.array.Array
-        (rows, columns) of integers.
-    codec : VQCodec
-        Fitted.
-    shape : sequence of int or None
-        As `VQCodec.decode` takes it.
-    out, about, report
-        As for `encode`.
-
-    Returns
-    -------
-    dask.array.Array, or what was given as `out`
-        (H, W) or (H, W, C) uint8; chunks of the table's blocks.
-
-    Raises
-    ------
-    InvalidArgument, InvalidType
-        If the table or `shape` is not allowed. Indices that name no codeword are found when chunks are computed.
-    """
+    """Decode like `VQCodec.decode`, lazily without `out`; wrong indices raise when their chunk is computed."""
     rows = codec.codebook_.reshape(len(codec.codebook_), *codec.codebook_.shape[1:3], -1)
     block = BlockShape(*rows.shape[1:])
     if indices.ndim != 2 or any(np.isnan(side) or side == 0 for side in indices.shape):
@@ -232,7 +180,7 @@ def decompressed(
 
 
 def _of_file(path: str, read: Callable[[Any], Any]) -> Any:
-    """What is read of a .clvq file; errors begin with its path."""
+    """Read from a .clvq file; errors begin with its path."""
     try:
         with open(path, "rb") as file:
             return read(file)

@@ -24,47 +24,19 @@ from clquant.runtime import InvalidArgument
 
 
 def mse(original: Any, result: Any) -> Any:
-    """As `clquant.quality.mse`, lazily.
-
-    Parameters
-    ----------
-    original, result : dask.array.Array or array
-        uint8, at least one of Dask.
-
-    Returns
-    -------
-    dask.array.Array
-        A number: float64, shape ().
-
-    Raises
-    ------
-    InvalidArgument
-        If shapes differ or are not known, or one is not of 8-bit levels.
-    """
+    """Build the lazy float64 number of `clquant.quality.mse`; at least one argument is a Dask array."""
     a, b = _both(original, result)
     return _number(partial(_mean, size=a.size), _squared_error(a, b))
 
 
 def psnr(original: Any, result: Any, peak: float) -> Any:
-    """As `clquant.quality.psnr`, lazily; arguments as `mse`.
-
-    Returns
-    -------
-    dask.array.Array
-        A number: float64, shape ().
-    """
+    """Build the lazy float64 number of `clquant.quality.psnr`; arguments as `mse`."""
     a, b = _both(original, result)
     return _number(partial(_decibels, size=a.size, peak=peak), _squared_error(a, b))
 
 
 def ssim(original: Any, result: Any, peak: float) -> Any:
-    """As `clquant.quality.ssim`, lazily; arguments as `mse`. Each chunk is read with the ten rows and columns after it.
-
-    Returns
-    -------
-    dask.array.Array
-        A number: float64, shape ().
-    """
+    """Build the lazy float64 number of `clquant.quality.ssim`; chunks are read with the next ten rows and columns."""
     a, b = _both(original, result)
     height, width = picture_shape(a.shape)
     if min(height, width) < WINDOW:

@@ -76,15 +76,7 @@ class Files(Sequence[str]):
 
 
 class Later:
-    """A picture, or several, that a worker makes by a call.
-
-    Parameters
-    ----------
-    read : callable
-        Gives an image, or a list of them.
-    *args
-        Its arguments; all go to the worker.
-    """
+    """A picture, or several, that a worker makes by calling `read` with the arguments."""
 
     spread_by_dask = True
 
@@ -96,38 +88,19 @@ class Later:
 
 
 def expanded(images: Sequence[Any]) -> list[Any]:
-    """Images with the paths of `Files` in their places.
-
-    Parameters
-    ----------
-    images : sequence
-    """
+    """Return images with each `Files` replaced by its paths."""
     return [one for image in images for one in (image if isinstance(image, Files) else [image])]
 
 
 def portions(count: int) -> list[tuple[int, int]]:
-    """Half-open ranges of files for tasks.
-
-    Parameters
-    ----------
-    count : int
-        Files.
-    """
+    """Return half-open ranges that divide `count` files among tasks."""
     share = max(1, min(MOST_AT_ONCE, count // (TASKS_PER_WORKER * workers())))
     return [(first, min(first + share, count)) for first in range(0, count, share)]
 
 
 def numbered(first: int, work: Any, *args: Any, **options: Any) -> Any:
-    """What `work` gives of a portion of a collection; errors name a picture by its number among all.
-
-    Parameters
-    ----------
-    first : int
-        The number of the portion's first picture.
-    work : callable
-        From `named`, which is called by the client: there it is known what is verified.
-    *args, **options
-    """
+    """Call `work` on a portion of a collection; errors name a picture by its index among all."""
+    # `work` is from `named`, which the client calls: there it is known what is verified.
     try:
         return work(*args, **options)
     except ClquantError as error:
@@ -137,18 +110,7 @@ def numbered(first: int, work: Any, *args: Any, **options: Any) -> Any:
 
 
 def fit_many(engine: Any, files: Files, report: Progress) -> list[Any]:
-    """As the engine's `fit_many` of the paths.
-
-    Parameters
-    ----------
-    engine : KMeansPalette or NeuQuantCL
-    files : Files
-    report : Progress
-
-    Returns
-    -------
-    list of Palette
-    """
+    """Fit one palette per path on workers, like the engine's `fit_many`."""
     ranges, work = portions(len(files)), delayed(numbered, pure=False)
     method = named(_Call(engine, "fit_many", {}))
     found: dict[int, list[Any]] = {}
@@ -159,15 +121,7 @@ def fit_many(engine: Any, files: Files, report: Progress) -> list[Any]:
 
 
 def stream(engine: Any, files: Any, method: str, arguments: dict[str, Any]) -> Iterator[Any] | None:
-    """As the engine's `stream` of the paths; None without a cluster, or of anything else than `Files`.
-
-    Parameters
-    ----------
-    engine : Estimator
-    files : Files or iterable of images
-    method : str
-    arguments : dict
-    """
+    """Stream the results of `Files` like the engine's `stream`; None without a cluster or for other images."""
     there = client()
     return (
         None

@@ -17,21 +17,13 @@ _told: dict[str, SimpleQueue[tuple[int, int] | None]] = {}
 
 @dataclass(frozen=True)
 class Teller:
-    """What a call on a worker tells its client.
+    """Reports a worker's progress to its client."""
 
-    Attributes
-    ----------
-    topic : str
-        Of events at the scheduler; empty if the client does not listen.
-    label : str
-        The call's.
-    """
-
-    topic: str
-    label: str
+    topic: str  # of events at the scheduler; empty if the client does not listen
+    label: str  # the call's
 
     def progress(self) -> Progress:
-        """The progress of the task that asks for it: ends the job if nobody waits for the task any more."""
+        """Return the running task's progress, which ends the job once nobody waits for the task."""
         from distributed import get_worker
 
         worker = get_worker()
@@ -47,23 +39,9 @@ class Teller:
 
 
 def called(there: Any, progress: Progress, begin: Callable[[Teller], Any]) -> Any:
-    """The value of a call that a worker makes.
-
-    A call that is made again, as its worker was lost, tells nothing twice.
-
-    Parameters
-    ----------
-    there : distributed.Client
-    progress : Progress
-        Told in this thread.
-    begin : callable
-        From a `Teller` for the call to the call's future.
-
-    Raises
-    ------
-    StoppedError
-        If the progress callback returned False; the call stops at its next report.
-    """
+    """Wait for a call on a worker, report its progress in this thread, and return its value."""
+    # A call that is made again, as its worker was lost, reports nothing twice. StoppedError: the progress callback
+    # returned False; the call stops at its next report.
     teller = Teller(there.id if progress.wanted else "", uuid.uuid4().hex)
     if not progress.wanted:
         return begin(teller).result()
@@ -84,7 +62,7 @@ def called(there: Any, progress: Progress, begin: Callable[[Teller], Any]) -> An
 
 
 def _hear(event: tuple[float, Any]) -> None:
-    """Pass on what a call tells; the topic is the client's own, which has other events too."""
+    """Queue the progress that a call reports; the client's topic carries other events too."""
     match event[1]:
         case [str(label), int(done), int(total)] if label in _told:
             _told[label].put((done, total))

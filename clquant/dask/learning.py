@@ -70,24 +70,9 @@ def histogram(images: Any) -> ColorHistogram:
 
 
 def learned(engine: Any, images: Any, report: Progress, by_pixels: bool) -> dict[str, Any]:
-    """What an engine's `fit_histogram` learns from the histogram of some pictures.
-
-    Parameters
-    ----------
-    engine : KMeansPalette or NeuQuantCL
-        It is left as it is. One with a queue of its own learns here, all others where the histogram is.
-    images : object
-        As `histogram` takes them.
-    report : Progress
-        Told of parts that are counted, and of the learning as one more.
-    by_pixels : bool
-        Whether `fit` learns the same from the pixels; what one task counts then needs no histogram.
-
-    Returns
-    -------
-    dict
-        Attributes, by their names.
-    """
+    """Return the attributes that an engine's `fit_histogram` learns from pictures; the engine is unchanged."""
+    # An engine with a queue of its own learns here, all others where the histogram is. `by_pixels`: `fit` learns the
+    # same from the pixels, so that what one task counts needs no histogram.
     given = _given(images)
     with located(given):
         made = _parts(given)

@@ -68,25 +68,7 @@ def here(array: Any, report: Progress) -> npt.NDArray[Any]:
 
 
 def store(array: Any, sink: Sink, report: Progress) -> Any:
-    """Compute a lazy array and write it, row of chunks by row of chunks.
-
-    Parameters
-    ----------
-    array : dask.array.Array
-    sink : Sink
-    report : Progress
-        Told of rows.
-
-    Returns
-    -------
-    object
-        What the caller gave as `out`.
-
-    Raises
-    ------
-    FileError
-        If a task of the array's own failed, with the rows of its chunk.
-    """
+    """Compute a lazy array, write it row of chunks by row of chunks, and return what the caller gave as `out`."""
     sink.checked(tuple(array.shape), array.dtype)
     if client() is None and is_serial(array):
         return _stored_at_once(array, sink, report)
@@ -114,25 +96,14 @@ def store(array: Any, sink: Sink, report: Progress) -> Any:
 
 
 def written(array: Any, out: Any, about: About, report: Progress) -> Any:
-    """A lazy result, or what it was written to.
-
-    Parameters
-    ----------
-    array : dask.array.Array
-    out : object or None
-        As the engines' verbs take it.
-    about : About
-        What a file as `out` tells.
-    report : Progress
-        With `out`: told of rows.
-    """
+    """Return a lazy result without `out`; else write it, report the rows, and return `out`."""
     with writing(out, about) as sink:
         return array if sink is None else store(array, sink, report)
 
 
 @contextlib.contextmanager
 def _told_rows(first: int, end: int) -> Iterator[None]:
-    """Say of which rows a chunk is that could not be computed, for another reason than clquant or the cluster has."""
+    """Name the rows of a chunk that failed, unless clquant or the cluster raised the error."""
     try:
         yield
     except (ClquantError, MemoryError):
@@ -144,7 +115,7 @@ def _told_rows(first: int, end: int) -> Iterator[None]:
 
 
 def _stored_at_once(array: Any, sink: Sink, report: Progress) -> Any:
-    """The same by one computation of threads, so that no chunk is made twice; each writing waits for the one before."""
+    """Store by one threaded computation, so that no chunk is computed twice; each write waits for the one before."""
     ends = list(itertools.accumulate(array.chunks[0]))
 
     def write(_: Any, end: int, i: int, *row: npt.NDArray[Any]) -> None:

@@ -28,31 +28,16 @@ _LUMA = np.array([19595, 38470, 7471], np.int64)
 
 @dataclass(frozen=True)
 class Node:
-    """What a node above the subtrees is decided by.
+    """The values by which a node above the subtrees is split or not."""
 
-    Attributes
-    ----------
-    pixels : int
-        Inside the picture.
-    sums, squares : tuple of int
-        Of the values of each channel, and of luma if the criterion needs it.
-    least, greatest : tuple of int
-        Value of each channel.
-    """
-
-    pixels: int
-    sums: tuple[int, ...]
-    squares: tuple[int, ...]
-    least: tuple[int, ...]
-    greatest: tuple[int, ...]
+    pixels: int  # inside the picture
+    sums: tuple[int, ...]  # of each channel, and of luma if the criterion needs it
+    squares: tuple[int, ...]  # likewise
+    least: tuple[int, ...]  # of each channel
+    greatest: tuple[int, ...]  # likewise
 
     def joined(self, other: Node) -> Node:
-        """Of both regions.
-
-        Parameters
-        ----------
-        other : Node
-        """
+        """Return the node of both regions."""
         return Node(
             self.pixels + other.pixels,
             tuple(a + b for a, b in zip(self.sums, other.sums, strict=True)),
@@ -71,24 +56,7 @@ class Subtree:
 
 
 def leaves(image: Any, engine: QuadtreeBuilder) -> Any:
-    """As `QuadtreeBuilder.leaves`, lazily.
-
-    Parameters
-    ----------
-    image : dask.array.Array
-        (H, W) or (H, W, C).
-    engine : QuadtreeBuilder
-
-    Returns
-    -------
-    dask.array.Array
-        Structured, one axis of unknown length; a chunk per aligned square, in Morton order.
-
-    Raises
-    ------
-    InvalidArgument, InvalidType
-        If the image or a parameter is refused.
-    """
+    """Build the lazy leaves of `QuadtreeBuilder.leaves`: one structured chunk per aligned square, in Morton order."""
     whole = checked(image)
     gray, channels = whole.ndim == 2 or whole.shape[2] == 1, 1 if whole.ndim == 2 else whole.shape[2]
     if max(whole.shape[:2]) > MAX_SIDE or not 1 <= channels <= MAX_CHANNELS:
@@ -146,14 +114,7 @@ def _root(array: npt.NDArray[np.uint8], criterion: Criterion) -> Node:
 
 
 def is_uniform(node: Node, level: int, criterion: Criterion) -> bool:
-    """Whether a node is a leaf, as cl/quadtree/quadtree.h decides it.
-
-    Parameters
-    ----------
-    node : Node
-    level : int
-    criterion : Criterion
-    """
+    """Whether a node is a leaf, as cl/quadtree/quadtree.h decides it."""
     if level <= criterion.floor_level:
         return True
     if criterion.name == "range":
@@ -195,10 +156,8 @@ def _kept(
     channels: int,
     dtype: np.dtype[np.void],
 ) -> npt.NDArray[np.void]:
-    """A subtree's leaves in the picture: none, or one, if a node above is uniform.
-
-    `levels` are those of the subtrees' roots, of the picture's root, and the least that a leaf can have.
-    """
+    """Return a subtree's leaves in the picture: none, or one, if a node above is uniform."""
+    # `levels` are those of the subtrees' roots, of the picture's root, and the least that a leaf can have.
     (y, x), (level, top, floor) = place, levels
     for at in range(top, level - 1, -1):
         shift = at - level

@@ -22,14 +22,8 @@ except ImportError:  # in older versions errors of tasks are as they were raised
 
 
 def placed(image: Any) -> Any:
-    """The same array. If the task of a chunk fails, the error names the chunk's place; so it does for the tasks before
-    that nothing else needs, which Dask makes one with it.
-
-    Parameters
-    ----------
-    image : dask.array.Array
-        (H, W) or (H, W, C), channels in one chunk.
-    """
+    """Return the same array; if the task of a chunk fails, the error names the chunk's place."""
+    # So it does for the tasks before that nothing else needs, which Dask makes one with it.
     if Task is None or held(image):
         return image
     graph = convert_legacy_graph(ensure_dict(image.__dask_optimize__(image.__dask_graph__(), image.__dask_keys__())))
@@ -50,7 +44,7 @@ def placed(image: Any) -> Any:
 
 
 def _end(graph: dict[Any, Any], key: Any) -> Any:
-    """The key of what a key stands for."""
+    """Follow aliases from a key to the one that has the task."""
     while isinstance(graph[key], Alias):
         key = graph[key].target
     return key

@@ -19,17 +19,7 @@ Merge = Callable[[Sequence[Any]], Any]
 
 
 def of_sums(last: Merge, merge: Merge, parts: Sequence[Any], report: Progress) -> Any:
-    """What `last` gives of a few values, which `merge` makes of those of many tasks.
-
-    Parameters
-    ----------
-    last, merge : callable
-        From a list of values to one; the order of the list does not matter.
-    parts : sequence of Delayed or Future
-        At least one.
-    report : Progress
-        Told of parts that are there, and of the last value as one more.
-    """
+    """Merge the values of many tasks to a few, and return `last` of these; no merge depends on the order."""
     there, total = client(), len(parts) + 1
     report.report(0, total)
     if there is None:
@@ -87,7 +77,7 @@ class _Sums:
         return iter(left)
 
     def close(self) -> None:
-        """Let go of the sums."""
+        """Release the sums."""
         release(self._all)
 
     def _take(self, future: Any, place: str, level: int) -> None:

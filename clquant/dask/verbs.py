@@ -49,22 +49,7 @@ __all__ = [
 
 
 def predict(image: Any, palette: Palette, *, dither: Any, **options: Any) -> Any:
-    """As `clquant.palette.engine.predict`, lazily.
-
-    Parameters
-    ----------
-    image : dask.array.Array
-    palette : Palette
-    dither : None, bool, str or object
-        Chunks of serial error diffusion are made one after the other (see `clquant.dask.chains`), all others alone.
-    **options
-        ``color_space`` and ``metric``.
-
-    Returns
-    -------
-    dask.array.Array
-        (H, W) of the palette's index dtype.
-    """
+    """Build the lazy indices (H, W) of `clquant.palette.engine.predict`; serial scans go chunk by chunk."""
     scan = serial_scan(dither)
     if scan is not None:
         return chains.predict(image, palette, scan, options["color_space"])
@@ -73,13 +58,7 @@ def predict(image: Any, palette: Palette, *, dither: Any, **options: Any) -> Any
 
 
 def transform(image: Any, palette: Palette, *, dither: Any, **options: Any) -> Any:
-    """As `clquant.palette.engine.transform`, lazily; arguments as `predict`.
-
-    Returns
-    -------
-    dask.array.Array
-        (H, W, 3 or 4) uint8.
-    """
+    """Build the lazy uint8 picture of `clquant.palette.engine.transform`; arguments as `predict`."""
     if serial_scan(dither) is not None:
         indices = predict(image, palette, dither=dither, **options)
         channels = (palette.colors.shape[1],)
@@ -92,32 +71,7 @@ def transform(image: Any, palette: Palette, *, dither: Any, **options: Any) -> A
 
 
 def halftone(image: Any, engine: Any, output: str, passes: int, out: Any, about: About, report: Progress) -> Any:
-    """As `PinwheelHalftoner.transform`, lazily without `out`.
-
-    Parameters
-    ----------
-    image : dask.array.Array
-    engine : PinwheelHalftoner
-    output : str
-    passes : int
-        Of refinement.
-    out : object or None
-        As that takes it.
-    about : About
-        What a file as `out` tells.
-    report : Progress
-        With `out`: told of rows.
-
-    Returns
-    -------
-    dask.array.Array, or what was given as `out`
-        uint8 of the image's shape and chunks; of bits (H, ceil(W / 8)); with a palette (H, W) of its index dtype.
-
-    Raises
-    ------
-    InvalidArgument
-        If passes are asked for, or bits of a picture or of chunks that have none.
-    """
+    """Halftone like `PinwheelHalftoner.transform`, lazily without `out`; bits take (H, ceil(W / 8))."""
     if passes:
         raise InvalidArgument(f"refine is {passes} for a Dask array; allowed: 0 (others need a picture in memory)")
     whole, chunks = checked(image), None

@@ -45,39 +45,19 @@ def verify(share: float) -> Iterator[None]:
 
 
 def verified_share() -> float:
-    """The share that is verified of tasks that are made now."""
+    """Return the share of the tasks created now that is verified."""
     return float(dask.config.get(_OPTION, 0.0))
 
 
 def is_verified(share: float) -> bool:
-    """Whether a task is one of a share.
-
-    Parameters
-    ----------
-    share : float
-    """
+    """Whether to verify the next task, of which `share` are verified."""
     return _CHOICE.random() < share
 
 
 def verify_elsewhere(
     result: Any, here: Callable[[], str], work: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
 ) -> None:
-    """Call again what gave a result, on another worker if there is one, and compare.
-
-    Parameters
-    ----------
-    result : object
-    here : callable
-        Names the worker and its device.
-    work : callable
-    args, options
-        Of the call.
-
-    Raises
-    ------
-    MismatchError
-        If the results differ.
-    """
+    """Repeat a call, on another worker if there is one; raise MismatchError if the results differ."""
     own, (there, other) = digest(result), _elsewhere(here, work, args, options)
     if own != other:
         name = getattr(work, "__name__", None) or type(work).__name__
@@ -85,13 +65,7 @@ def verify_elsewhere(
 
 
 def digest(value: Any) -> str:
-    """The SHA-256 of a result's values.
-
-    Parameters
-    ----------
-    value : object
-        Arrays, numbers, texts, and containers and objects of these.
-    """
+    """Return the SHA-256 of a result's values: arrays, numbers, texts, containers and objects of these."""
     state = hashlib.sha256()
     _feed(state, value)
     return state.hexdigest()
@@ -123,7 +97,7 @@ def _feed(state: Any, value: Any) -> None:
 def _elsewhere(
     here: Callable[[], str], work: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
 ) -> tuple[str, str]:
-    """Who did it again, and the digest of what it gave."""
+    """Repeat the call; return who did it and the digest of the result."""
     try:
         from distributed import get_worker, worker_client
         from distributed.worker import thread_state
@@ -145,12 +119,10 @@ def _elsewhere(
 
 
 def connect() -> None:
-    """Connect this worker to its scheduler as a client, if it is not yet.
-
-    What a scheduler tells all clients (such as cancelled keys) may come together with its welcome. `distributed`
-    asserts that the welcome comes alone, and leaves a client that never works but counts as the worker's own: no other
-    thread may take it before it is closed.
-    """
+    """Connect this worker to its scheduler as a client, if it is not yet."""
+    # What a scheduler sends to all clients (such as cancelled keys) may come together with its welcome. `distributed`
+    # asserts that the welcome comes alone, and leaves a client that never works but counts as the worker's own: no
+    # other thread may take it before it is closed.
     from distributed import default_client, get_client
 
     with _connecting:

@@ -32,7 +32,7 @@ _counted: dict[tuple[str, int], int] = {}
 
 
 def client() -> Any | None:
-    """The client of a cluster that computes what is asked for now; None without one."""
+    """Return the client of the cluster that computes now; None without one."""
     try:
         from distributed import get_client  # an extra of the extra
     except ImportError:
@@ -44,8 +44,8 @@ def client() -> Any | None:
 
 
 def workers() -> int:
-    """Processes that tasks are spread over, at least 1; of a cluster as it was a moment ago, as asking takes as long
-    as a small task."""
+    """Return how many processes tasks are spread over, at least 1."""
+    # The count of a cluster is a moment old, as a new one takes as long as a small task.
     there = client()
     if there is None:
         return 1
@@ -57,23 +57,14 @@ def workers() -> int:
 
 
 def release(futures: Iterable[Any]) -> None:
-    """Give up what is not there yet, and forget what is. (To cancel what has failed is an error in some schedulers.)
-
-    Parameters
-    ----------
-    futures : iterable of Future
-    """
+    """Cancel unfinished futures and forget the others."""
+    # To cancel what has failed is an error in some schedulers.
     for future in futures:
         future.release()
 
 
 def held(value: Any) -> list[Any]:
-    """The futures of a cluster behind a lazy value; none of other schedulers.
-
-    Parameters
-    ----------
-    value : object
-    """
+    """Return the cluster futures behind a lazy value; none for other schedulers."""
     if client() is None:
         return []
     from distributed import futures_of
@@ -82,25 +73,14 @@ def held(value: Any) -> list[Any]:
 
 
 def begun(work: Callable[..., Any], *args: Any) -> Any:
-    """The future of a call that a cluster's worker makes, with the values of futures in it.
-
-    Parameters
-    ----------
-    work : callable
-    *args
-    """
+    """Start a call on a cluster's worker and return its future; arguments may contain futures."""
     there = client()
     assert there is not None, "futures are a cluster's"
     return there.submit(work, *args, pure=False)
 
 
 def results(tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-    """The numbers and values of delayed tasks as they come; what is left is given up with the iterator.
-
-    Parameters
-    ----------
-    tasks : sequence of Delayed
-    """
+    """Yield (index, value) of delayed tasks as they finish; closing the iterator cancels the remaining tasks."""
     there = client()
     if there is None:
         for first in range(0, len(tasks), MERGED_AT_ONCE):
@@ -118,14 +98,7 @@ def results(tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
 
 
 def value_of(task: Any, report: Progress) -> Any:
-    """The value of a delayed task, computed by a cluster or here, or of one that is at work.
-
-    Parameters
-    ----------
-    task : Delayed or Future
-    report : Progress
-        Told of the beginning, of what there is to learn from, which the task has, and of the value.
-    """
+    """Compute a delayed task, or wait for a future, and return its value."""
     report.report(0, 2)
     (found,) = compute(task) if is_dask_collection(task) else [task.result()]
     report.report(2, 2)
@@ -134,18 +107,8 @@ def value_of(task: Any, report: Progress) -> Any:
 
 @contextlib.contextmanager
 def located(images: Sequence[Any]) -> Iterator[None]:
-    """Say which chunk could not be read if what is computed inside fails for that reason.
-
-    Parameters
-    ----------
-    images : sequence of object
-        Among which the Dask arrays are looked at again, chunk by chunk, after an error that is not of clquant.
-
-    Raises
-    ------
-    FileError
-        With the chunk's place.
-    """
+    """Name the chunk that could not be read if the computation inside fails for that reason."""
+    # After an error that is not clquant's the Dask arrays among `images` are read again, chunk by chunk.
     try:
         yield
     except (ClquantError, MemoryError):
@@ -159,7 +122,7 @@ def located(images: Sequence[Any]) -> Iterator[None]:
 
 
 def _look_again(image: Any, name: str) -> None:
-    """Compute the chunks, without taking them, and stop at the first that fails."""
+    """Compute the chunks, discard them, and raise FileError at the first that fails."""
     origins = list(itertools.product(*([0, *itertools.accumulate(sizes)][:-1] for sizes in image.chunks)))
     blocks = list(image.to_delayed().ravel())
     there = client()
@@ -181,12 +144,7 @@ def _look_again(image: Any, name: str) -> None:
 
 @contextlib.contextmanager
 def told(place: str) -> Iterator[None]:
-    """Begin what an error of clquant says with the place where it came about.
-
-    Parameters
-    ----------
-    place : str
-    """
+    """Prefix the message of a clquant or memory error with the place where it came about."""
     try:
         yield
     except (ClquantError, MemoryError) as error:
@@ -195,27 +153,13 @@ def told(place: str) -> Iterator[None]:
 
 
 def tree(merge: Callable[[Sequence[Any]], Any], parts: Sequence[Any]) -> Any:
-    """The merge of some delayed values, by tasks of a few each.
-
-    Parameters
-    ----------
-    merge : callable
-        From a list of values to one.
-    parts : sequence of Delayed
-        At least one.
-    """
+    """Merge delayed values by tasks of a few each; returns one delayed value."""
     few = branches(merge, parts)
     return few[0] if len(few) == 1 else delayed(merge, pure=False)(few)
 
 
 def branches(merge: Callable[[Sequence[Any]], Any], parts: Sequence[Any]) -> list[Any]:
-    """As `tree`, up to so few values that one task merges them.
-
-    Parameters
-    ----------
-    merge, parts
-        As for `tree`.
-    """
+    """Merge like `tree`, but stop at so few values that one task can merge them."""
     level = list(parts)
     while len(level) > MERGED_AT_ONCE:
         level = [
@@ -225,14 +169,7 @@ def branches(merge: Callable[[Sequence[Any]], Any], parts: Sequence[Any]) -> lis
 
 
 def named(work: Callable[..., Any], share: float | None = None) -> Callable[..., Any]:
-    """The same, with the worker and its device in what it says when that device fails; sometimes verified.
-
-    Parameters
-    ----------
-    work : callable
-    share : float, optional
-        Of the calls that are verified (see `clquant.dask.verify`); default: as set where this is called.
-    """
+    """Return `work` with its worker and device named in device errors; `share` of the calls is verified."""
     return functools.partial(_named, work, verified_share() if share is None else share)
 
 
