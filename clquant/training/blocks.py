@@ -16,10 +16,9 @@ MAX_PIXELS = 256
 
 @dataclass(frozen=True)
 class BlockShape:
-    """Blocks of `rows` x `columns` pixels of `channels` components of `bits`: 8, or more in 16-bit numbers.
+    """Blocks of `rows` x `columns` pixels of `channels` components of `bits`: 8, or more in 16-bit numbers."""
 
-    A row of d numbers is a block of one row, d columns and one channel.
-    """
+    # A row of d numbers is a block of one row, d columns and one channel.
 
     rows: int
     columns: int
@@ -61,7 +60,7 @@ class BlockShape:
         return -(-height // self.rows), -(-width // self.columns)
 
     def constants(self, width: int | None = None) -> dict[str, int]:
-        """What cl/training/block.h wants to know, for pictures of a width; by default nothing of alignment."""
+        """Return the constants of cl/training/block.h for pictures of a width; by default without alignment."""
         line = self.columns * self.channels
         aligned = width is not None and line % 4 == 0 and width * self.channels % 4 == 0 and width % self.columns == 0
         return {

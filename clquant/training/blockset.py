@@ -60,25 +60,13 @@ def block_rows(session: Session, scope: Scope, image: Buffer, height: int, width
 
 @dataclass
 class Piece:
-    """Up to `MAX_PIECE` blocks.
+    """Up to `MAX_PIECE` blocks on the device."""
 
-    Attributes
-    ----------
-    blocks : pyopencl.Buffer
-        Rows of K bytes.
-    weights : pyopencl.Buffer
-        A uint16 per block; unused if blocks have none.
-    indices : pyopencl.Buffer
-        A uint16 per block, the codeword that a search gives it.
-    capacity, count : int
-        Blocks there is room for, and that are there.
-    """
-
-    blocks: Buffer
-    weights: Buffer
-    indices: Buffer
-    capacity: int
-    count: int = 0
+    blocks: Buffer  # rows of K bytes
+    weights: Buffer  # a uint16 per block; unused if blocks have none
+    indices: Buffer  # a uint16 per block, the codeword that a search gives it
+    capacity: int  # blocks there is room for
+    count: int = 0  # blocks that are there
 
 
 class BlockSet:
@@ -144,7 +132,7 @@ class BlockSet:
         return self.count if self.weights is None else int(self.weights.sum(dtype=np.int64))
 
     def read(self, number: int) -> npt.NDArray[np.integer[Any]]:
-        """All blocks, and the first one again until they are as many as asked for; waits for them."""
+        """Wait for all blocks, and repeat the first one up to the count asked for."""
         size, dtype = self.shape.components, self.shape.dtype
         rows = [self._session.download(piece.blocks, (piece.count, size), dtype) for piece in self.pieces]
         if len(rows) == 1 and number == self.count:
@@ -174,19 +162,19 @@ class BlockSet:
                 taken += share
 
     def sample(self, scope: Scope, size: int, stage: int, seed: int) -> BlockSet:
-        """About evenly spread blocks, each drawn from a run of its own of the blocks that have weight."""
+        """Return about evenly spread blocks: one drawn from each of `size` runs of those that have weight."""
         places = sample_places(self.count, self.weights, size, stage, seed)
         return self if places is None else self.at(scope, places)
 
     def every(self, scope: Scope, size: int, turn: int) -> BlockSet:
-        """Blocks at regular distances among those that have weight."""
+        """Return `size` strided blocks among those that have weight."""
         if self.weights is None:
             return self.spaced(scope, Spacing(self.count // size, turn), range(size))
         places = np.flatnonzero(self.weights)
         return self.at(scope, places[Spacing(len(places) // size, turn).numbers(np.arange(size))])
 
     def spaced(self, scope: Scope, spacing: Spacing, which: range, begin: int = 0) -> BlockSet:
-        """Blocks without weights whose numbers are a spacing's."""
+        """Return the blocks, without weights, that a stride selects."""
         session, most = self._session, self._most
         chosen = BlockSet(session, scope, self.shape, len(which), None)
         kernel = _program(session, self.shape, self.shape.columns).kernel("vq_gather_every")
@@ -209,7 +197,7 @@ class BlockSet:
         return [self.every(scope, size, turn) for turn in range(turns)]
 
     def at(self, scope: Scope, places: npt.NDArray[np.int64]) -> BlockSet:
-        """Some blocks, with their weights."""
+        """Return some blocks, with their weights."""
         weights = None if self.weights is None else self.weights[places]
         chosen = BlockSet(self._session, scope, self.shape, len(places), weights)
         self._gather(chosen, places)

@@ -15,31 +15,17 @@ MOST_CHANGES = 16  # steps that are told of between two readings
 
 
 class Codewords:
-    """A codebook that moves, on the device.
-
-    Attributes
-    ----------
-    size : int
-        Codewords there are.
-    codebook : pyopencl.Buffer
-        They, as rows of K bytes.
-    moved : pyopencl.Buffer
-        Where a step puts them; `commit` makes them the codebook.
-    changes : pyopencl.Buffer
-        A uint32 for each of the last steps: whether it moved anything.
-    search : Search
-        Over the codebook.
-    """
+    """A codebook on the device whose codewords move."""
 
     def __init__(self, session: Session, scope: Scope, shape: BlockShape, capacity: int) -> None:
         self._session = session
         self._shape = shape
         self.capacity = capacity
         self.size = 1
-        self.codebook = scope.zeros(capacity * shape.nbytes)
-        self.moved = scope.empty(capacity * shape.nbytes)
-        self.changes = scope.zeros(4 * MOST_CHANGES)
-        self.search = Search(session, scope, capacity, shape)
+        self.codebook = scope.zeros(capacity * shape.nbytes)  # rows of K bytes
+        self.moved = scope.empty(capacity * shape.nbytes)  # where a step puts them; `commit` makes them the codebook
+        self.changes = scope.zeros(4 * MOST_CHANGES)  # a uint32 for each of the last steps: whether it moved anything
+        self.search = Search(session, scope, capacity, shape)  # over the codebook
         self._load = self.search.prepare_load(scope, self.moved, self.codebook)
 
     def commit(self, size: int) -> None:

@@ -23,23 +23,13 @@ COPIES_IN_MEMORY = 4
 
 @dataclass(frozen=True)
 class _Band:
-    """Rows of whole blocks.
+    """Rows of whole blocks."""
 
-    Attributes
-    ----------
-    picture : int
-        Its number.
-    row0, row1 : int
-        Of pixels.
-    first, count : int
-        Its first block among those of all pictures, and how many it has.
-    """
-
-    picture: int
-    row0: int
-    row1: int
-    first: int
-    count: int
+    picture: int  # its number
+    row0: int  # of pixels
+    row1: int  # likewise
+    first: int  # its first block among those of all pictures
+    count: int  # its blocks
 
 
 class LazyBlocks:
@@ -72,7 +62,7 @@ class LazyBlocks:
         return picture.lazy.rows_at_once(columns * shape.columns * shape.channels, shape.rows)
 
     def train(self, scope: Scope, plan: training.Plan, progress: Progress) -> training.Trained:
-        """As `training.train`."""
+        """Train like `training.train`."""
         flat = None if self._weights is None else np.concatenate([own.ravel() for own in self._weights])
         asked = Elsewhere(self._sums, self._worst, self._squares, self._rows, lambda *_: None)
         blocks = PartedBlocks(self._session, scope, self._shape, self.count, flat, asked)
@@ -92,7 +82,7 @@ class LazyBlocks:
         return Part([pixels], own, (self._shape.rows, self._shape.columns), lines, self._session)
 
     def _parts(self) -> Iterator[Part]:
-        """All bands, each held until the next one is asked for."""
+        """Yield all bands, each kept until the next one is read."""
         return map(self._part, self._bands)
 
     def _sums(self, codebook: Rows, capacity: int) -> npt.NDArray[np.uint64]:

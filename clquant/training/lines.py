@@ -14,40 +14,21 @@ from clquant.training.spacing import Spacing
 
 @dataclass(frozen=True)
 class Tile:
-    """A rectangle of a picture's blocks.
+    """A rectangle of a picture's blocks."""
 
-    Attributes
-    ----------
-    first : int
-        The number of its first block among those of all pictures.
-    stride : int
-        Blocks in a row of the whole picture.
-    rows, columns : int
-        Of blocks.
-    """
-
-    first: int
-    stride: int
-    rows: int
-    columns: int
+    first: int  # the number of its first block among those of all pictures
+    stride: int  # blocks in a row of the whole picture
+    rows: int  # of blocks
+    columns: int  # likewise
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Runs of blocks that are neighbours both in a part and among all.
+    """Rows of blocks that are neighbours both in a part and among all."""
 
-    Attributes
-    ----------
-    first : ndarray of int64, shape (lines,)
-        The number of each line's first block among all.
-    lengths : ndarray of int64, shape (lines,)
-    ranks : ndarray of int64, shape (lines,), or None
-        Number of weighted blocks preceding each line, over all parts; None without weights.
-    """
-
-    first: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int64]
-    ranks: npt.NDArray[np.int64] | None = None
+    first: npt.NDArray[np.int64]  # (lines,), the number of each line's first block among all
+    lengths: npt.NDArray[np.int64]  # (lines,)
+    ranks: npt.NDArray[np.int64] | None = None  # (lines,), weighted blocks preceding each line, over all parts
 
     @classmethod
     def of_tiles(cls, tiles: Sequence[Tile], ranks: npt.NDArray[np.int64] | None) -> Lines:
@@ -71,7 +52,7 @@ class Lines:
     def every(
         self, spacing: Spacing, size: int, weights: npt.NDArray[np.uint16] | None
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The part's blocks among those that a spacing takes of all that have weight."""
+        """Return this part's share of the weighted blocks that a stride selects."""
         with_weight = None if weights is None else np.flatnonzero(weights)
         starts = self._starts if with_weight is None else np.searchsorted(with_weight, self._starts)
         begin, counts = self.first if self.ranks is None else self.ranks, np.diff(starts)
@@ -85,7 +66,7 @@ class Lines:
         return chosen if with_weight is None else with_weight[chosen], which[mine]
 
     def run(self, spacing: Spacing, size: int) -> range | None:
-        """Which ones of all that a spacing takes are the part's, if that is one line, and all blocks weigh the same."""
+        """Return which strided numbers this part has, if it is one line and all blocks weigh the same."""
         if len(self.first) != 1 or self.ranks is not None:
             return None
         ends = self.first[0], self.first[0] + self.lengths[0]

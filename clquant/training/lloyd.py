@@ -37,21 +37,11 @@ PLACE_MASK = (1 << PLACE_BITS) - 1
 
 @dataclass(frozen=True)
 class Motion:
-    """How codewords move in a step; by default to the means.
+    """How codewords move in a step; by default to the means."""
 
-    Attributes
-    ----------
-    quarters : int
-        How far they go to their means, in quarters of the way.
-    amplitude : int
-        Of the noise that is added to them: 443 for the root mean squared error.
-    number : int
-        Of the step: makes the noise differ.
-    """
-
-    quarters: int = 4
-    amplitude: int = 0
-    number: int = 0
+    quarters: int = 4  # how far they go to their means, in quarters of the way
+    amplitude: int = 0  # of the noise that is added to them: 443 for the root mean squared error
+    number: int = 0  # of the step: makes the noise differ
 
 
 class Lloyd:
@@ -166,7 +156,7 @@ class Lloyd:
 
     @property
     def _moving(self) -> dict[str, object]:
-        """What both kernels that move codewords take; `_queue_moves` and `_resize` tell the numbers."""
+        """Return the arguments of both kernels that move codewords; `_queue_moves` and `_resize` set the numbers."""
         words = self._words
         buffers = {"codebook": words.codebook, "moved": words.moved, "changes": words.changes, "state": self._state}
         return {**buffers, **dict.fromkeys(("size", "turn"), np.uint32(0))}
@@ -194,7 +184,7 @@ class Lloyd:
         )
 
     def _resize(self) -> None:
-        """Tell the launches how many codewords there are."""
+        """Set the number of codewords of all launches."""
         size = self._words.size
         if size == self._size:
             return
@@ -279,10 +269,8 @@ class Lloyd:
         return int(self._session.download(self._squares, 1, np.uint64)[0])
 
     def read_worst(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-        """Of each codeword, the level of its worst block (0: none has an error), and that block's number; waits for it.
-
-        They are those of the codebook of the last `queue_statistics`, and only there if any codeword is dead.
-        """
+        """Wait for each codeword's worst block: its level (0: no block has an error) and its number."""
+        # They are those of the codebook of the last `queue_statistics`, and only there if any codeword is dead.
         self._queue_worst()
         shape = len(self._blocks.pieces), self._words.capacity
         found = self._session.download(self._worst, shape, np.uint32)[:, : self._words.size]
@@ -292,10 +280,8 @@ class Lloyd:
         return packed >> PLACE_BITS, first[piece] + (PLACE_MASK - (packed & PLACE_MASK)).astype(np.int64)
 
     def error(self) -> int:
-        """The weighted sum of squared distances to the nearest codewords, exactly; waits for it.
-
-        After a `run` that ended as nothing moved, it is there, and the codebook must be the same still.
-        """
+        """Wait for the exact weighted sum of squared distances to the nearest codewords."""
+        # A `run` that ended as nothing moved has computed it already; the codebook must be the same still.
         if not self._is_settled:
             self.queue_statistics()
         return int(self._session.download(self._state, _STATE, np.uint64)[0])

@@ -21,13 +21,7 @@ _KEY_DIGITS = 8
 
 
 class Merging:
-    """Which of a codebook's codewords go.
-
-    Attributes
-    ----------
-    places : pyopencl.Buffer
-        A uint32 per codeword: its new index, or 2^32 - 1 if it goes.
-    """
+    """Chooses which of a codebook's codewords to remove."""
 
     def __init__(
         self, session: Session, scope: Scope, shape: BlockShape, codebook: Buffer, totals: Buffer, capacity: int
@@ -40,7 +34,7 @@ class Merging:
         self._capacity = capacity
         self._keys = scope.empty(8 * capacity)
         self._selection = Selection(session, scope, self._keys, capacity, _KEY_DIGITS)
-        self.places = self._selection.places
+        self.places = self._selection.places  # a uint32 per codeword: its new index, or 2^32 - 1 if it goes
 
     @functools.cached_property
     def _search(self) -> Search:
@@ -48,7 +42,7 @@ class Merging:
 
     @functools.cached_property
     def _launches(self) -> dict[str, PreparedLaunch]:
-        """What a choice takes, in order, for as many codewords as there can be."""
+        """Prepare the launches of a choice, in order, for the largest number of codewords."""
         largest = self._shape.largest**2 * self._shape.components
         scope, session, shape, capacity = self._scope, self._session, self._shape, self._capacity
         program = session.program(

@@ -31,21 +31,11 @@ Positions = slice | npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Worst:
-    """Of each codeword its worst block.
+    """The worst block of each codeword."""
 
-    Attributes
-    ----------
-    levels : ndarray of uint32, shape (size,)
-        Of the block's error; 0: the codeword has no block with an error.
-    numbers : ndarray of int64, shape (size,)
-        The block's, among all blocks.
-    rows : ndarray of uint8, shape (size, K)
-        The block.
-    """
-
-    levels: npt.NDArray[np.uint32]
-    numbers: npt.NDArray[np.int64]
-    rows: Rows
+    levels: npt.NDArray[np.uint32]  # (size,), of the block's error; 0: the codeword has no block with an error
+    numbers: npt.NDArray[np.int64]  # (size,), the block's, among all blocks
+    rows: Rows  # (size, K), the block
 
     def worse(self, other: Worst) -> Worst:
         """The worse of two per codeword, at equal levels the one that comes first among all blocks."""
@@ -58,7 +48,7 @@ class Worst:
 
 
 class Part:
-    """Pieces of pictures that are cut at whole blocks, and what a device holds of them."""
+    """Pieces of pictures that are cut at whole blocks, and their buffers on a device."""
 
     def __init__(
         self,
@@ -155,7 +145,7 @@ class Part:
         return made.reshape(len(places), self.shape.components)
 
     def _ready(self, capacity: int) -> _OnDevice:
-        """What the device holds, for codebooks of so many codewords; other parts that nobody uses make room."""
+        """Return the buffers for codebooks of so many codewords; idle parts give up theirs if room is short."""
         try:
             return self._held(capacity)
         except DeviceMemoryError:
@@ -172,7 +162,7 @@ class Part:
         return self._on_device
 
     def _drop_others(self) -> bool:
-        """Give back what other parts of this process hold on the device and do not use now; whether there was any."""
+        """Release the device memory of this process's idle other parts; return whether there was any."""
         dropped = False
         for other in list(_ON_DEVICES):
             if other is not self and other._lock.acquire(blocking=False):
@@ -189,7 +179,7 @@ _ON_DEVICES: weakref.WeakSet[Part] = weakref.WeakSet()
 
 
 class _OnDevice:
-    """A part's blocks, and a codebook with its sums, on this process's device until nobody holds the part."""
+    """A part's blocks, and a codebook with its sums, on this process's device while the part lives."""
 
     def __init__(self, part: Part) -> None:
         self._capacity = 0

@@ -25,32 +25,20 @@ from clquant.training.spacing import Spacing
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """What asks the parts.
+    """Callables that compute over all parts, wherever these are."""
 
-    Attributes
-    ----------
-    sums : callable
-        From a codebook (size, K) and the most codewords to the sum of `Part.statistics` over all parts.
-    worst : callable
-        From the same to the `Worst` over all parts.
-    squares : callable
-        From the most codewords to the sum of `Part.squares`.
-    rows : callable
-        From increasing numbers of blocks among all to these, (count, K).
-    in_turn : callable
-        From some spacings and how many each takes of all blocks that have weight to these samples: all of a sample, or
-        what asks parts of it if steps on it are better made there. None: they are asked for by number.
-    """
+    # `in_turn` takes spacings and a sample's size, counted in weighted blocks, to the samples: their rows, or callables
+    # over their parts if steps are better made there. None: samples are fetched by number.
 
-    sums: Callable[[Rows, int], npt.NDArray[np.uint64]]
-    worst: Callable[[Rows, int], Worst]
-    squares: Callable[[int], int]
-    rows: Callable[[npt.NDArray[np.int64]], Rows]
+    sums: Callable[[Rows, int], npt.NDArray[np.uint64]]  # codebook (size, K), most codewords -> `Part.statistics`
+    worst: Callable[[Rows, int], Worst]  # the same -> `Worst`
+    squares: Callable[[int], int]  # most codewords -> `Part.squares`
+    rows: Callable[[npt.NDArray[np.int64]], Rows]  # increasing block numbers among all -> (count, K)
     in_turn: Callable[[Sequence[Spacing], int], Sequence[Rows | Elsewhere] | None]
 
 
 class PartedBlocks:
-    """What a training wants to know of blocks that are elsewhere, as `BlockSet` has it."""
+    """Blocks that parts have, with the methods of `BlockSet` that a training calls."""
 
     def __init__(
         self,
@@ -75,17 +63,17 @@ class PartedBlocks:
         return self.count if self.weights is None else int(self.weights.sum(dtype=np.int64))
 
     def read(self, number: int) -> Rows:
-        """As `BlockSet.read`."""
+        """Return blocks like `BlockSet.read`."""
         rows = self.elsewhere.rows(np.arange(self.count))
         return np.concatenate([rows, np.repeat(rows[:1], number - self.count, axis=0)])
 
     def sample(self, scope: Scope, size: int, stage: int, seed: int) -> BlockSet:
-        """As `BlockSet.sample`; if no more blocks than `size` have weight, a set of all these."""
+        """Sample like `BlockSet.sample`; if no more blocks than `size` have weight, return all of them."""
         places = sample_places(self.count, self.weights, size, stage, seed)
         return self._here(scope, self._able() if places is None else places)
 
     def in_turn(self, scope: Scope, size: int, turns: int) -> list[BlockSet | PartedBlocks]:
-        """As `BlockSet.in_turn`; the blocks may stay elsewhere."""
+        """Sample like `BlockSet.in_turn`; the blocks may stay with the parts."""
         able = None if self.weights is None else np.flatnonzero(self.weights)
         count = self.count if able is None else len(able)
         spacings = [Spacing(count // size, turn) for turn in range(turns)]
@@ -112,10 +100,9 @@ class PartedBlocks:
 
 
 class PartedLloyd(Lloyd):
-    """Steps that fit codewords to `PartedBlocks`.
+    """Steps that fit codewords to `PartedBlocks`."""
 
-    The set of blocks that the kernels here see has the worst block of each codeword at the codeword's index.
-    """
+    # The set of blocks that the kernels here see has the worst block of each codeword at the codeword's index.
 
     def __init__(
         self, session: Session, scope: Scope, blocks: PartedBlocks, words: Codewords, key: npt.NDArray[np.uint32]
@@ -147,7 +134,7 @@ class PartedLloyd(Lloyd):
         self._session.write(self._errors, errors)
 
     def _queue_worst(self) -> None:
-        """Ask the parts for the worst blocks, if any codeword is dead."""
+        """Fetch the worst blocks from the parts, if any codeword is dead."""
         if self._answer is None or bool((self._answer[1][:, -1] > 0).all()):
             return
         codebook = self._words.read()
@@ -163,6 +150,6 @@ class PartedLloyd(Lloyd):
 
 
 def steps_on(session: Session, scope: Scope, blocks: Any, words: Codewords, key: npt.NDArray[np.uint32]) -> Lloyd:
-    """The steps for blocks that are elsewhere, and for samples of them, as `training.train_on` takes them."""
+    """Return the steps on parted blocks, or on samples of them, as `training.train_on` takes them."""
     kind = PartedLloyd if isinstance(blocks, PartedBlocks) else Lloyd
     return kind(session, scope, blocks, words, key)

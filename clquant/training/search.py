@@ -66,7 +66,7 @@ def index_type(size: int) -> str:
 
 @contextlib.contextmanager
 def open_search(session: Session, codebook: npt.NDArray[np.integer[Any]], shape: BlockShape) -> Iterator[Search]:
-    """A `Search` whose buffers last as long as the block: that of an earlier job with the codebook, if it is small."""
+    """Open a `Search` whose buffers last as long as the block; a small codebook's is reused from an earlier job."""
     key = None
     if codebook.nbytes <= MOST_KEPT:
         key = "search", codebook.tobytes(), shape, session.choose(PLAIN_VARIANTS if shape.is_deep else VARIANTS).name
@@ -146,7 +146,7 @@ class Search:
         search.queue()
 
     def load(self, codebook: Buffer, size: int, first: int = 0) -> None:
-        """Queue taking over a codebook, which is searched from then on."""
+        """Queue loading a codebook, which is searched from then on."""
         self._padded = -(-size // self._step) * self._step
         self._session.launch(*self._loading(codebook, size, first, None))
 

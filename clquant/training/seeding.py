@@ -115,7 +115,7 @@ class _Passes:
 
 
 def split_codewords(session: Session, blocks: BlockSet, words: Codewords, lloyd: Lloyd, size: int) -> int:
-    """LBG's splitting: from the mean of all blocks, codewords are doubled and told apart by Lloyd steps."""
+    """Run LBG's splitting: from the mean of all blocks, codewords are doubled and separated by Lloyd steps."""
     kernel = _program(session, blocks).kernel("vq_split")
     group = session.work_group_size(kernel, session.tuned("vq.train_group"))
     steps = 0

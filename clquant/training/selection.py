@@ -11,15 +11,10 @@ _DIGITS = 256
 
 
 class Selection:
-    """A choice among keys that is queued many times.
+    """A choice among keys that is queued many times."""
 
-    Attributes
-    ----------
-    places : pyopencl.Buffer
-        A uint32 per key: 2^32 - 1 if it is chosen, else how many of those before it are not.
-    chosen : pyopencl.Buffer
-        uint32, the indices of the chosen, increasing.
-    """
+    # `places` has a uint32 per key: 2^32 - 1 if it is chosen, else how many of those before it are not. `chosen` has
+    # the increasing uint32 indices of the chosen.
 
     def __init__(
         self,

@@ -8,16 +8,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Spacing:
-    """Number i is i d + (i + turn) mod d.
+    """Strided numbers: number i is i d + (i + turn) mod d."""
 
-    Attributes
-    ----------
-    distance, turn : int
-        d, and which of d consecutive numbers.
-    """
-
-    distance: int
-    turn: int
+    distance: int  # d
+    turn: int  # which of d consecutive numbers
 
     def numbers(self, which: Any) -> Any:
         """The numbers of some indices."""

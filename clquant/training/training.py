@@ -126,7 +126,7 @@ def train_on(
 
 
 def _in_order(codebook: Codebook) -> Codebook:
-    """By the sums of codewords, then by their components."""
+    """Sort codewords by their sums, then by their components."""
     return codebook[np.lexsort((*codebook.T[::-1], codebook.sum(1, dtype=np.int64)))]
 
 
@@ -168,18 +168,18 @@ class _Training:
         self._lloyds: dict[int, Lloyd] = {}
 
     def whole(self) -> Lloyd:
-        """Steps on all blocks."""
+        """Return the steps on all blocks."""
         return self._on(self._blocks)
 
     def _on(self, blocks: Any) -> Lloyd:
-        """Steps on a set of blocks, the same ones each time."""
+        """Return the steps on a set of blocks, the same object each time."""
         known = self._lloyds.get(id(blocks))
         if known is None:
             known = self._lloyds[id(blocks)] = self._steps(self._session, self._scope, blocks, self.words, self._key)
         return known
 
     def report(self, progress: Progress, done: int) -> None:
-        """Tell how many stages are over, if anybody wants to know; what is queued is waited for."""
+        """Report how many stages are over, if there is a callback; waits for what is queued."""
         if progress.wanted:
             self._session.finish()
             progress.report(done, 2 + self._plan.refine)
