@@ -33,24 +33,12 @@ MOST_CHOSEN = 1 << 12
 
 @dataclass(frozen=True)
 class _Boxes:
-    """Boxes, and the parts of those that are cut; box 0 has all points.
+    """Boxes, and the halves of those that are cut; box 0 has all points."""
 
-    Attributes
-    ----------
-    sizes : ndarray
-        (boxes,): points of each.
-    parts : ndarray
-        (boxes,): the number of the first part, which the second one follows; 0 where a box is not cut.
-    moments : ndarray
-        (boxes, 1 + 2 dims): weight, weighted coordinates, and weighted squares of each axis.
-    sides : ndarray
-        (boxes, dims).
-    """
-
-    sizes: Int
-    parts: Int
-    moments: Int
-    sides: Int
+    sizes: Int  # (boxes,), points of each
+    parts: Int  # (boxes,), index of the first half, which the second one follows; 0 where a box is not cut
+    moments: Int  # (boxes, 1 + 2 dims), weight, weighted coordinates, weighted squares of each axis
+    sides: Int  # (boxes, dims)
 
     def means(self, numbers: list[int]) -> Int:
         """(numbers, dims), rounded half up."""
@@ -95,13 +83,7 @@ def _means(mass: Int, sums: Int) -> Int:
 
 
 class _Cutter:
-    """The launches that cut boxes.
-
-    Parameters
-    ----------
-    wanted : int
-        Of the most urgent boxes so many are cut, and some more.
-    """
+    """The launches that cut boxes: at least the `wanted` most urgent ones."""
 
     def __init__(self, session: Session, scope: Scope, points: Points, wanted: int, rule: str) -> None:
         self._session, self._scope, self._dims = session, scope, points.space.dims
@@ -170,23 +152,10 @@ class _Cutter:
 
 
 def box_centers(session: Session, points: Points, k: int, rule: str) -> Int:
-    """Means of k boxes.
-
-    Parameters
-    ----------
-    k : int
-        From 1 up.
-    rule : str
-        ``"median-cut"``: the box of the longest side is cut there at its weighted median.
-        ``"wu"``: the box of the largest sum of squared differences is cut across the axis, and at the place, where the
-        least of it remains.
-
-    Returns
-    -------
-    ndarray
-        (k, dims) int64, rounded half up, in the order in which the boxes arose. Ties go to the lowest axis, the
-        earliest box, and the lowest place.
-    """
+    """Return the means of k boxes, (k, dims) int64 rounded half up, in the order in which the boxes arose."""
+    # "median-cut" cuts the box of the longest side there at its weighted median; "wu" cuts the box of the largest sum
+    # of squared differences across the axis, and at the place, where the least of it remains. Ties go to the lowest
+    # axis, the earliest box, and the lowest place.
     wanted = k - 1
     while True:
         with session.scope() as scope:

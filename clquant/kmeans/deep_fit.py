@@ -98,17 +98,7 @@ class DeepFit:
         colors: DeepColors,
         counted: Parts,
     ) -> Fitted:
-        """The palette of colours.
-
-        Parameters
-        ----------
-        count : callable
-            Counts the 8-bit values; the scope owns the result's buffers.
-        colors : DeepColors
-            The 16-bit values.
-        counted : callable
-            Counts the 16-bit values, in parts; called for gray palettes only.
-        """
+        """Return the palette of `colors`; `count` counts 8-bit values, `counted` (for grays) 16-bit values in parts."""
         start = Fit(self._params, self._session, self._progress, self._weight_unit).run(count)
         start.inertia.queue()  # gives back the memory that it holds
         with self._session.scope() as scope:
@@ -173,10 +163,8 @@ class DeepFit:
     def _steps(
         self, lloyd: DeepLloyd, space: spaces.Space, entries: npt.NDArray[np.uint8], moves: npt.NDArray[np.bool_]
     ) -> tuple[int, npt.NDArray[np.uint8], int]:
-        """Steps until the inertia hardly falls: the entries' inertia, what they end at, and how many steps there were.
-
-        An entry whose center has not moved is as it was, however it is rounded.
-        """
+        """Step until the inertia hardly falls; returns the entries' inertia, the entries, and the number of steps."""
+        # An entry whose center has not moved is as it was, however it is rounded.
         start = centers = space.coordinates(entries).astype(np.int64)
         first = before = -1
         tolerance, steps = int(self._params.tol * 2**64), 0

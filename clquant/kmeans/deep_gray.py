@@ -23,24 +23,9 @@ _MAX_INT64 = 2**62
 def best_grays(
     levels: npt.NDArray[np.uint16], weights: npt.NDArray[np.unsignedinteger], k: int, space: Space
 ) -> npt.NDArray[np.uint8]:
-    """The k grays of the lowest inertia; in OKLab, where grays lie on a line but for rounding, nearly so.
-
-    Parameters
-    ----------
-    levels : ndarray
-        (n,) uint16, distinct and ascending.
-    weights : ndarray
-        (n,) integers above 0.
-    k : int
-        1 to 256.
-    space : Space
-        Of 16-bit values, without alpha.
-
-    Returns
-    -------
-    ndarray
-        (k,) uint8, ascending. Of equally good choices that of the lowest last entry, then of the one before, and so on.
-    """
+    """Return the k grays of the lowest inertia, (k,) uint8 ascending; ties go to the lowest last entry, and so on."""
+    # `levels` are distinct and ascending, `weights` above 0. In OKLab, where grays lie on a line but for rounding, the
+    # result is nearly the best.
     places = _on_the_line(levels, space)
     entries = _on_the_line(np.arange(256, dtype=np.uint16) * np.uint16(257), space)
     # More than any choice costs.
@@ -80,10 +65,8 @@ def _on_the_line(levels: npt.NDArray[np.uint16], space: Space) -> npt.NDArray[np
 def _cheapest(
     between: npt.NDArray[Any], below: npt.NDArray[Any], above: npt.NDArray[Any], k: int, impossible: int
 ) -> Choice:
-    """The k of 256 entries that cost least: below the first, between neighbours, above the last.
-
-    Every choice costs at most half of `impossible`, and what is none more than that.
-    """
+    """Return the k of 256 entries that cost least: below the first, between neighbours, above the last."""
+    # Every possible choice costs at most half of `impossible`, every other one more than that.
     least, before = below, []
     for _ in range(k - 1):
         totals = least[:, None] + between

@@ -42,45 +42,21 @@ Int = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class DeepStep:
-    """What a step found.
+    """The result of a step."""
 
-    Attributes
-    ----------
-    weights : ndarray
-        (k,) int64 of the colours nearest to each center.
-    sums : ndarray
-        (k, dims) int64: their weighted coordinates.
-    inertia : int
-        Sum of weight times squared distance to the nearest center, in units of the space's coordinates.
-    """
-
-    weights: Int
-    sums: Int
-    inertia: int
+    weights: Int  # (k,) int64 of the colours nearest to each center
+    sums: Int  # (k, dims) int64, their weighted coordinates
+    inertia: int  # sum of weight times squared distance to the nearest center, in the space's units
 
     def means(self, centers: Int) -> Int:
-        """(k, dims): the means, rounded half up; a center without colours stays where it is.
-
-        Parameters
-        ----------
-        centers : ndarray
-            (k, dims) int64, which the step was of.
-        """
+        """Return the means (k, dims), rounded half up; a center without colours stays where it is."""
         mass = np.maximum(self.weights, 1)[:, None]
         means = (2 * self.sums + mass) // (2 * mass)
         return np.where(self.weights[:, None] > 0, means, centers)
 
 
 class DeepLloyd:
-    """Steps over colours in one space.
-
-    Parameters
-    ----------
-    scope : Scope
-        Owns the colours' points, if these fit the device.
-    space : Space
-        Of 16-bit values; with alpha if some colours have it.
-    """
+    """Lloyd steps over 16-bit colours in one space; `scope` owns their points if these fit the device."""
 
     def __init__(self, session: Session, scope: Scope, colors: DeepColors, space: Space) -> None:
         self._session = session
@@ -112,13 +88,7 @@ class DeepLloyd:
                     yield part
 
     def step(self, centers: Int) -> DeepStep:
-        """The sums of each center's colours; ties go to the lowest index.
-
-        Parameters
-        ----------
-        centers : ndarray
-            (k, dims) int64, 0 to the space's extent; k from 1 to 65536.
-        """
+        """Return the sums of each center's colours, for (k, dims) int64 centers; ties go to the lowest index."""
         session, k, dims = self._session, len(centers), self._space.dims
         sum_bytes = 8 * (1 + dims) * k
         units = _COPIES_PER_UNIT * session.limits.compute_units

@@ -65,18 +65,7 @@ class Chunk:
 
 
 class DeepColors:
-    """Where points come from: pixels, or counted colours.
-
-    Parameters
-    ----------
-    chunks : sequence of Chunk
-        All with weights, or none.
-
-    Attributes
-    ----------
-    wide : bool
-        Whether weights are 64-bit numbers.
-    """
+    """The source of 16-bit points: chunks of pixels or of counted colours, all with weights, or none."""
 
     def __init__(self, chunks: Sequence[Chunk]) -> None:
         self.chunks = chunks
@@ -172,38 +161,20 @@ class CellGrid:
 
 @dataclass(frozen=True)
 class DeepPoints:
-    """Points of one part in the cells of a grid (`cl/kmeans/deep_lloyd.h`); their memory belongs to a scope.
-
-    Attributes
-    ----------
-    segments : Buffer
-        (n_segments) uint4: cell, first point, end.
-    points : Buffer
-        uint64.
-    sums : Buffer
-        (n_segments, 1 + dims) uint64.
-    squares : int
-        Sum of the weighted squared distances from the space's origin.
-    """
+    """Points of one part in the cells of a grid (`cl/kmeans/deep_lloyd.h`); their memory belongs to a scope."""
 
     grid: CellGrid
-    segments: Buffer
+    segments: Buffer  # (n_segments) uint4: cell, first point, end
     n_segments: int
     n_points: int
-    points: Buffer
+    points: Buffer  # uint64
     weights: Buffer | None
-    sums: Buffer
-    squares: int
+    sums: Buffer  # (n_segments, 1 + dims) uint64
+    squares: int  # sum of the weighted squared distances from the space's origin
 
 
 class PointSorter:
-    """Sorts colours into cells.
-
-    Parameters
-    ----------
-    space : Space
-        Of 16-bit values; with alpha if some colours have it.
-    """
+    """Sorts 16-bit colours into cells of a space."""
 
     def __init__(self, session: Session, scope: Scope, space: Space, tables: Buffer) -> None:
         self._session = session
@@ -213,13 +184,7 @@ class PointSorter:
         self._is_cpu = session.limits.is_cpu and not session.limits.is_simulator
 
     def sort(self, chunks: Sequence[Chunk], wide: bool) -> DeepPoints | None:
-        """The points of chunks that fit one buffer; None if all are transparent.
-
-        Parameters
-        ----------
-        wide : bool
-            Whether weights are 64-bit numbers.
-        """
+        """Return the points of chunks that fit one buffer; None if all are transparent. `wide` weights have 64 bits."""
         session, weighted = self._session, chunks[0].weights is not None
         count = sum(chunk.pixels for chunk in chunks)
         grid = CellGrid.of(self._space, count, session.limits.max_alloc)

@@ -33,25 +33,9 @@ def are_gray(colors: Colors) -> bool:
 
 
 def gray_levels(colors: Colors, weights: npt.NDArray[np.unsignedinteger], k: int, space: Space) -> Colors:
-    """The k grays of the lowest inertia.
-
-    Parameters
-    ----------
-    colors : ndarray
-        (n, 4) uint8, distinct grays.
-    weights : ndarray
-        (n,) integers above 0, adding up to at most 2^39.
-    k : int
-        1 to n.
-    space : Space
-        Whose distances count; without alpha.
-
-    Returns
-    -------
-    ndarray
-        (k, 3) uint8, ascending. Of equally good entries of a run the highest, as means are rounded half up; of equally
-        good runs, the last are the longest.
-    """
+    """Return the k grays of the lowest inertia, (k, 3) uint8 ascending, for distinct (n, 4) grays."""
+    # Weights are above 0 and add up to at most 2^39. Of equally good entries of a run the highest, as means are rounded
+    # half up; of equally good runs, the last are the longest.
     order = np.argsort(colors[:, 0])
     levels, mass = colors[order, 0], weights[order].astype(np.int64)
     entries = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 3, axis=1)
@@ -98,20 +82,8 @@ def _best_runs(cost: Int, k: int) -> list[int]:
 
 
 def merged_pair(colors: Colors, weights: npt.NDArray[np.unsignedinteger], space: Space) -> Colors:
-    """All colours but two, which share the entry that makes the lowest inertia.
-
-    Parameters
-    ----------
-    colors : ndarray
-        (n, 4) uint8, distinct, n from 2 to `MAX_MERGE_COLORS`.
-    weights : ndarray
-        (n,) integers above 0, adding up to at most 2^39.
-
-    Returns
-    -------
-    ndarray
-        (n - 1, 3 or 4) uint8: the shared entry in the place of the first of the two. Of equally good pairs the first.
-    """
+    """Return all colours, but the cheapest pair shares one entry in the place of its first; ties: the first pair."""
+    # Colours are distinct, at most `MAX_MERGE_COLORS`; weights are above 0 and add up to at most 2^39.
     places, mass = space.coordinates(colors).astype(np.int64), weights.astype(np.int64)
     first, second = np.triu_indices(len(colors), 1)
     squared = ((places[first] - places[second]) ** 2).sum(axis=1)

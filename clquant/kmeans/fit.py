@@ -37,15 +37,10 @@ def are_few(n: int, k: int) -> bool:
 
 
 class PendingInertia:
-    """The inertia of a palette, which may be measured after the palette is used.
+    """The inertia of a palette, which may be measured after the palette is used."""
 
-    Parameters
-    ----------
-    measure : callable
-        Queues the measurement, and gives what waits for it.
-    held : ExitStack, optional
-        The device memory that the measurement needs; it is released when that is queued.
-    """
+    # `measure` queues the measurement and returns a callable that waits for it. `held` is the device memory that it
+    # needs, released when it is queued.
 
     def __init__(self, measure: Callable[[], Callable[[], float]], held: contextlib.ExitStack | None = None) -> None:
         self._measure = measure
@@ -75,27 +70,15 @@ class PendingInertia:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a call of `fit` gives.
-
-    Attributes
-    ----------
-    inertia : PendingInertia
-        Its result is to be asked for, since until then device memory is held.
-    """
+    """The result of a `Fit`."""
 
     palette: Palette
-    inertia: PendingInertia
+    inertia: PendingInertia  # ask for its result: until then it holds device memory
     steps: int
 
 
 class Fit:
-    """One call of `fit`.
-
-    Parameters
-    ----------
-    weight_unit : float
-        How many units of the counts make 1 of the weights that were given.
-    """
+    """One call of `fit`; `weight_unit` units of the counts make a given weight of 1."""
 
     def __init__(self, params: KMeansParams, session: Session, progress: Progress, weight_unit: float = 1.0) -> None:
         self.params = params
@@ -105,13 +88,7 @@ class Fit:
         self._pinned = params.solid
 
     def run(self, count: Callable[[Scope], ColorCounts]) -> Fitted:
-        """The palette of counted colours.
-
-        Parameters
-        ----------
-        count : callable
-            Counts the colours; the scope owns the result's buffers.
-        """
+        """Return the palette of the colours that `count` counts into a scope's buffers."""
         with contextlib.ExitStack() as held:
             scope = held.enter_context(self.session.scope())
             counts = count(scope)
@@ -145,20 +122,8 @@ class Fit:
     def _cluster(
         self, scope: Scope, last: contextlib.ExitStack, counts: ColorCounts, k: int
     ) -> tuple[npt.NDArray[np.uint8], PendingInertia, int]:
-        """k colours for more distinct ones: the best that is, where that is known; else the best of all starts.
-
-        Parameters
-        ----------
-        last : ExitStack
-            Holds the memory that the last start needed: releasing it takes longer than what is left to do.
-        k : int
-            Those that are pinned among them.
-
-        Returns
-        -------
-        colors : ndarray
-            (k, 4) uint8, the pinned ones first.
-        """
+        """Return (k, 4) colours for more distinct ones, the pinned first: the best if known, else the best start's."""
+        # `last` gets the memory of the last start: releasing it takes longer than what is left to do.
         pinned = self._pinned
         space = spaces.space(self.params.color_space, counts.partial or bool((pinned[:, 3] < 255).any()))
         points = points_of(self.session, scope, counts, space)

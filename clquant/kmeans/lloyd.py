@@ -41,28 +41,13 @@ VARIANTS = (LANES, GRID, PORTABLE)
 
 
 class Lloyd:
-    """Centers of weighted points, and the steps that move them.
+    """Centers of weighted points, and the steps that move them."""
 
-    Parameters
-    ----------
-    k : int
-        How many centers, 1 to 65536.
-    pinned : int
-        So many of the first centers never move, and take no part in repairs.
-    tiles : Tiles, optional
-        Of the points, if they are made already, in a scope that lasts as long.
-
-    Attributes
-    ----------
-    centers : pyopencl.Buffer
-        (dims, k_stride) float32 planes of integers, in units of the points.
-    totals : pyopencl.Buffer
-        (1 + 2 dims, k) uint64, of the last step: each center's weight, sums of coordinates, and sums of squared
-        differences by axis about the center as it was before the step (or, in the first of these, of squared
-        distances).
-    grid : LloydGrid or None
-        Does many steps in one launch; None in the other forms.
-    """
+    # The first `pinned` of the k centers (1 to 65536) never move, and take no part in repairs. `tiles`, if given, are
+    # of the points, in a scope that lasts as long. `centers` is (dims, k_stride) float32 planes of integers, in units
+    # of the points. `totals` is (1 + 2 dims, k) uint64 of the last step: each center's weight, sums of coordinates, and
+    # sums of squared differences by axis about the center as it was before the step (or, in the first of these, of
+    # squared distances). `grid` does many steps in one launch; None in the other forms.
 
     def __init__(
         self, session: Session, scope: Scope, points: Points, k: int, pinned: int = 0, tiles: Tiles | None = None
@@ -117,25 +102,13 @@ class Lloyd:
         return self._scope.empty(self._list_bytes * self._groups), self._scope.zeros(self._sum_bytes * copies), copies
 
     def set_centers(self, centers: npt.NDArray[np.int64]) -> None:
-        """Start from given centers.
-
-        Parameters
-        ----------
-        centers : ndarray
-            (k, dims) int64 in units of the points, 0 to their extent.
-        """
+        """Start from given centers, (k, dims) int64 in units of the points."""
         planes = np.zeros((self.points.space.dims, self.k_stride), np.float32)
         planes[:, : self.k] = centers.T
         self._session.write(self.centers, planes)
 
     def pick_centers(self, chosen: npt.NDArray[np.int64]) -> None:
-        """Start from some of the points.
-
-        Parameters
-        ----------
-        chosen : ndarray
-            (k,) int64, 0 to n - 1.
-        """
+        """Start from the points of some indices, (k,) int64."""
         pick_points(self._session, self.points, chosen, self.centers, self.k_stride)
 
     def get_centers(self) -> npt.NDArray[np.int64]:
@@ -156,18 +129,10 @@ class Lloyd:
         self._session.fill(self.state, np.zeros(1, np.uint32), 4 * STATE_WORDS)
 
     def step(self, by_axis: bool = False, tolerance: int = 0, still: bool = False) -> None:
-        """Queue a step: the assignment of every point, the move of every center to its points' mean, and the repair of
-        those without points. Nothing happens if the steps since `restart` are done, unless `by_axis`.
-
-        Parameters
-        ----------
-        by_axis : bool
-            Whether squared differences are summed for each axis, which takes longer; else only squared distances.
-        tolerance : int
-            2^64 times the relative fall of inertia at which the steps are done.
-        still : bool
-            Whether all centers stay where they are, so that only their statistics come of it.
-        """
+        """Queue a step: assign all points, move each center to its points' mean, and repair centers without points."""
+        # Nothing happens if the steps since `restart` are done, unless `by_axis`, which sums squared differences for
+        # each axis and takes longer. `tolerance` is 2^64 times the relative fall of inertia at which the steps are
+        # done. With `still` all centers stay, so that only their statistics are computed.
         self._steps(1, by_axis, tolerance, still)
 
     def _steps(self, count: int, by_axis: bool, tolerance: int, still: bool) -> None:
@@ -234,13 +199,7 @@ class Lloyd:
         ]
 
     def copy_centers(self, other: Lloyd) -> None:
-        """Take the centers of another set.
-
-        Parameters
-        ----------
-        other : Lloyd
-            With as many centers, in the same space.
-        """
+        """Copy the centers of another set of as many, in the same space."""
         self._session.copy(self.centers, other.centers, 4 * self.points.space.dims * self.k_stride)
 
     def run(
@@ -251,18 +210,9 @@ class Lloyd:
         position: tuple[int, int] = (0, 0),
         meanwhile: Callable[[], None] | None = None,
     ) -> int:
-        """Steps until they are done.
-
-        Parameters
-        ----------
-        tol : float
-            0 <= tol < 1: done where a step's inertia is no more than this part below the step's before; with 0
-            where no center moves.
-        progress : Progress, optional
-            Told of the steps, from `position[0]` on out of `position[1]`.
-        meanwhile : callable, optional
-            Called when the first steps are queued, before the device is waited for.
-        """
+        """Step until no center moves, or until the inertia falls by a part of at most `tol`; returns the steps."""
+        # Progress goes from `position[0]` on out of `position[1]`. `meanwhile` is called when the first steps are
+        # queued, before the device is waited for.
         self.restart()
         queued = steps = 0
         told = self.grid is None or (progress is not None and progress.wanted)

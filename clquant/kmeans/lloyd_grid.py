@@ -48,13 +48,7 @@ MAX_CENTERS = {3: 512, 4: 256}
 
 
 class LloydGrid:
-    """The launches of one `Lloyd`.
-
-    Parameters
-    ----------
-    variant : Variant
-        `GRID`, or one like it.
-    """
+    """The launches of one `Lloyd` in the form `GRID`, or one like it."""
 
     def __init__(self, session: Session, scope: Scope, lloyd: Lloyd, variant: Variant) -> None:
         self._session = session
@@ -144,13 +138,7 @@ class LloydGrid:
         return self._steps
 
     def steps(self, most: int, by_axis: bool, tolerance: int, pinned: int) -> None:
-        """Queue steps until they are done, as `Lloyd.step` takes its arguments.
-
-        Parameters
-        ----------
-        pinned : int
-            Centers that stay where they are.
-        """
+        """Queue up to `most` steps, with the other arguments of `Lloyd.step`; the first `pinned` centers stay."""
         launch = self.prepare()
         launch.set(
             pinned=np.uint32(pinned),
@@ -163,15 +151,7 @@ class LloydGrid:
         self.fresh = False
 
     def swap(self, rounds: int, steps: int, count: int) -> None:
-        """Queue all of `clquant.kmeans.swaps.swap_centers`.
-
-        Parameters
-        ----------
-        rounds, steps : int
-            Of swaps, and of Lloyd's algorithm before each and after the last.
-        count : int
-            Swaps that the first round tries.
-        """
+        """Queue all of `swap_centers`; the first round tries `count` swaps."""
         parts = 1 << (max(1, self._group // self._lloyd.k).bit_length() - 1)
         numbers = {"by_axis": 0, "fresh": 1, "steps": steps, "rounds": rounds + 1, "count": count, "parts": parts}
         given = {name: np.uint32(number) for name, number in numbers.items()}

@@ -25,27 +25,17 @@ INITS = (*SEEDED, "wu", "median-cut")
 
 @dataclass(frozen=True)
 class KMeansParams:
-    """The arguments of an engine, all of them allowed.
-
-    Attributes
-    ----------
-    init : str or ndarray
-        A name, or (n_colors, 4) uint8.
-    fixed : ndarray
-        (f, 4) uint8: the fixed colours.
-    display : DisplayFormat or None
-        What entries are restricted to.
-    """
+    """The checked arguments of an engine."""
 
     n_colors: int
-    init: str | npt.NDArray[np.uint8]
+    init: str | npt.NDArray[np.uint8]  # a name, or (n_colors, 4) uint8
     n_init: int
     max_iter: int
     tol: float
     swap_rounds: int
-    fixed: npt.NDArray[np.uint8]
+    fixed: npt.NDArray[np.uint8]  # (f, 4) uint8
     color_space: str
-    display: DisplayFormat | None
+    display: DisplayFormat | None  # what entries are restricted to
     seed: int
 
     @classmethod

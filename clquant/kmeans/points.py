@@ -30,33 +30,17 @@ MAX_LEVELS = 4
 
 @dataclass(frozen=True)
 class Points:
-    """Weighted points on the device.
-
-    Attributes
-    ----------
-    scale : int
-        Units of a coordinate of the space.
-    n, stride : int
-        Points, and floats from one plane to the next.
-    coordinates : pyopencl.Buffer
-        (dims, stride) float32 planes of integers, 0 to `extent`.
-    weights : pyopencl.Buffer
-        (n,) uint32, or uint64 if `wide`; they add up to at most 2^39.
-    cells : ndarray
-        (cells + 1,) uint32: where the points of each occupied cell of the coarse colour grid begin.
-    blocks : ndarray
-        (cells,) uint32: which block, of two cells an axis, each of these cells is in.
-    """
+    """Weighted points on the device."""
 
     space: Space
-    scale: int
-    n: int
-    stride: int
-    coordinates: Buffer
-    weights: Buffer
+    scale: int  # units of a coordinate of the space
+    n: int  # points
+    stride: int  # floats from one plane to the next
+    coordinates: Buffer  # (dims, stride) float32 planes of integers, 0 to `extent`
+    weights: Buffer  # (n,) uint32, or uint64 if `wide`; they add up to at most 2^39
     wide: bool
-    cells: npt.NDArray[np.uint32]
-    blocks: npt.NDArray[np.uint32]
+    cells: npt.NDArray[np.uint32]  # (cells + 1,), where the points of each occupied cell of the coarse grid begin
+    blocks: npt.NDArray[np.uint32]  # (cells,), which block, of two cells an axis, each cell is in
 
     @property
     def extent(self) -> tuple[int, ...]:
@@ -79,15 +63,7 @@ class Points:
         return np.uint64 if self.wide else np.uint32
 
     def to_host(self, session: Session) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Copies on the host.
-
-        Returns
-        -------
-        coordinates : ndarray
-            (n, dims) int64.
-        weights : ndarray
-            (n,) int64.
-        """
+        """Copy coordinates (n, dims) and weights (n,) to the host, int64 each."""
         planes = session.download(self.coordinates, (self.space.dims, self.stride), np.float32)
         weights = session.download(self.weights, self.n, self.weight_type)
         return planes[:, : self.n].T.astype(np.int64), weights.astype(np.int64)
@@ -95,19 +71,11 @@ class Points:
 
 @dataclass(frozen=True)
 class Tiles:
-    """Runs of neighbouring points, and the boxes around them.
-
-    Attributes
-    ----------
-    starts : pyopencl.Buffer
-        (n + 1,) uint32: where their points begin.
-    boxes : pyopencl.Buffer
-        (2 * dims, n) float32 planes, lowest coordinates then highest.
-    """
+    """Groups of neighbouring points, and the boxes around them."""
 
     n: int
-    starts: Buffer
-    boxes: Buffer
+    starts: Buffer  # (n + 1,) uint32, where their points begin
+    boxes: Buffer  # (2 * dims, n) float32 planes, lowest coordinates then highest
 
 
 def _program(session: Session, space: Space, wide: bool) -> Program:
@@ -116,17 +84,7 @@ def _program(session: Session, space: Space, wide: bool) -> Program:
 
 
 def points_of(session: Session, scope: Scope, counts: ColorCounts, space: Space) -> Points:
-    """Points of counted colours.
-
-    Parameters
-    ----------
-    scope : Scope
-        Owns the result's buffers; `counts` must live as long.
-    counts : ColorCounts
-        Of at least one colour.
-    space : Space
-        With alpha where `counts.partial`.
-    """
+    """Return the points of at least one counted colour; `scope` owns the buffers, `counts` must live as long."""
     scale = scale_of(space)
     n = counts.n_colors
     stride = _stride(n)
@@ -147,15 +105,7 @@ def points_of(session: Session, scope: Scope, counts: ColorCounts, space: Space)
 def pick_points(
     session: Session, points: Points, chosen: npt.NDArray[np.int64], centers: Buffer, k_stride: int
 ) -> None:
-    """Copy some of the points to centers.
-
-    Parameters
-    ----------
-    chosen : ndarray
-        (k,) int64, 0 to n - 1.
-    centers : pyopencl.Buffer
-        (dims, k_stride) float32.
-    """
+    """Copy the points of indices `chosen` (k,) to centers, (dims, k_stride) float32."""
     kernel = _program(session, points.space, points.wide).kernel("pick_points")
     with session.scope() as scope:
         which = scope.copy_of(chosen.astype(np.uint32))
@@ -166,15 +116,9 @@ def pick_points(
 
 
 class Sketcher:
-    """Means of points over the cells of finer grids.
+    """Means of points over the cells of finer grids; `scope` owns what all sketches need."""
 
-    A grid of level l, 4 to 8, has 2^l cells an axis of the RGB (or RGBA) cube.
-
-    Parameters
-    ----------
-    scope : Scope
-        Owns what all sketches need.
-    """
+    # A grid of level l, 4 to 8, has 2^l cells an axis of the RGB (or RGBA) cube.
 
     def __init__(self, session: Session, scope: Scope, counts: ColorCounts, points: Points) -> None:
         self._session = session
@@ -188,13 +132,7 @@ class Sketcher:
         return self._scope.copy_of(self._points.cells)
 
     def occupied(self, levels: Sequence[int]) -> npt.NDArray[np.uint32]:
-        """How many cells of some grids are occupied in each cell of the points' own: (levels, cells) uint32.
-
-        Parameters
-        ----------
-        levels : sequence of int
-            At most `MAX_LEVELS`.
-        """
+        """Count each grid's occupied cells within each cell of the points: (levels, cells) uint32."""
         kernel = self._program.kernel("count_groups")
         group = self._session.work_group_size(kernel, min(GROUP, self._session.tuned("kmeans.sketch_group")), 4)
         cells = len(self._points.cells) - 1
@@ -207,15 +145,7 @@ class Sketcher:
         return self._session.download(groups, (len(levels), cells), np.uint32)
 
     def sketch(self, scope: Scope, level: int, occupied: npt.NDArray[np.uint32]) -> Points:
-        """The means of a grid's occupied cells.
-
-        Parameters
-        ----------
-        scope : Scope
-            Owns the result's buffers.
-        occupied : ndarray
-            (cells,) uint32: that level's row of `occupied`.
-        """
+        """Return the means of a grid's occupied cells; `occupied` is that level's row of `Sketcher.occupied`."""
         session, points = self._session, self._points
         kernel = self._program.kernel("mean_of_groups")
         group_starts = np.zeros(len(occupied) + 1, np.uint32)
@@ -252,17 +182,8 @@ def _stride(n: int) -> int:
 
 
 def tiles_of(session: Session, scope: Scope, points: Points, largest: int = TILE) -> Tiles:
-    """Join small cells of a block, cut large ones into tiles of nearly equal size, and bound them.
-
-    Cells of differing blocks may be far from each other, and many centers near to the box around them.
-
-    Parameters
-    ----------
-    scope : Scope
-        Owns the result's buffers.
-    largest : int
-        Most points of a tile.
-    """
+    """Join small cells of a block, cut large ones into tiles of nearly equal size, and bound them."""
+    # Cells of differing blocks may be far from each other, and many centers near to the box around them.
     cells = points.cells
     firsts, blocks = cells[:-1] // MIN_TILE, points.blocks
     begins = np.append(True, (firsts[1:] != firsts[:-1]) | (blocks[1:] != blocks[:-1]))

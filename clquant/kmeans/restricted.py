@@ -33,33 +33,15 @@ _PART = 256
 
 @dataclass(frozen=True)
 class Cells:
-    """Points by their nearest displayable colour.
+    """Points by their nearest displayable colour."""
 
-    Attributes
-    ----------
-    colors : ndarray
-        (m, 4) uint8: distinct displayable colours.
-    places : ndarray
-        (m, dims) int64: the means of their points, in the points' units.
-    weights : ndarray
-        (m,) int64.
-    """
-
-    colors: Colors
-    places: Int
-    weights: Int
+    colors: Colors  # (m, 4) uint8, distinct displayable colours
+    places: Int  # (m, dims) int64, the means of their points, in the points' units
+    weights: Int  # (m,) int64
 
 
 def cells_of(display: DisplayFormat, space: Space, scale: int, colors: Colors, weights: Int) -> Cells:
-    """The cells of counted colours.
-
-    Parameters
-    ----------
-    colors : ndarray
-        (n, 4) uint8.
-    weights : ndarray
-        (n,) int64, adding up to at most 2^39.
-    """
+    """Return the cells of counted colours (n, 4), whose weights add up to at most 2^39."""
     keys = display.codes(colors).astype(np.int64) << _ALPHA_BITS | colors[:, 3] >> 8 - _ALPHA_BITS
     _, cell = np.unique(keys, return_inverse=True)
     count = int(cell.max()) + 1
@@ -75,15 +57,7 @@ def cells_of(display: DisplayFormat, space: Space, scale: int, colors: Colors, w
 
 
 class RestrictedLloyd:
-    """Steps of entries that a display can show.
-
-    Parameters
-    ----------
-    lloyd : Lloyd
-        Where the centers begin; they are changed.
-    pinned : ndarray
-        (f, 4) uint8: the first entries, which stay.
-    """
+    """Steps of entries that a display can show; changes the centers of `lloyd`. `pinned` entries (f, 4) stay."""
 
     def __init__(self, lloyd: Lloyd, pinned: Colors, display: DisplayFormat, cells: Cells) -> None:
         self._lloyd = lloyd
@@ -94,13 +68,7 @@ class RestrictedLloyd:
         self.steps = 0
 
     def run(self, max_iter: int) -> Colors:
-        """Steps and swaps, at most `max_iter` steps in all, from 1 up.
-
-        Returns
-        -------
-        ndarray
-            (n, 3) or (n, 4) uint8, the pinned ones first. Fewer than the centers if some have no points in the end.
-        """
+        """Do steps and swaps, at most `max_iter` steps; returns the entries, pinned ones first, without unused ones."""
         space, unit = self._points.space, self._points.scale
         colors = nearest_displayable(self._display, space, self._lloyd.get_centers(), unit)
         pinned = len(self._pinned)

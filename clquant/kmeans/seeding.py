@@ -14,21 +14,9 @@ SEED_ROUNDS = 16
 
 
 def random_points(n: int, k: int, seed: int) -> npt.NDArray[np.int64]:
-    """k of n points at random, all differing.
-
-    Parameters
-    ----------
-    n, k : int
-        1 <= k <= n.
-    seed : int
-        0 to 2^64 - 1.
-
-    Returns
-    -------
-    ndarray
-        (k,) int64, 0 to n - 1. Where 2 k <= n: the first k differing values of floor(r_i n / 2^32), i = 0, 1, ...;
-        else the k points of the lowest r_i, ties to the lowest. r_i is the first word of Philox at (i, 0, 1, 0).
-    """
+    """Return k differing random indices of n points, (k,) int64."""
+    # Where 2 k <= n: the first k differing values of floor(r_i n / 2^32), i = 0, 1, ...; else the k points of the
+    # lowest r_i, ties to the lowest. r_i is the first word of Philox at (i, 0, 1, 0).
     if 2 * k > n:
         return np.argsort(_random_words(0, n, seed), kind="stable")[:k].astype(np.int64)
     chosen: dict[int, None] = {}
@@ -48,13 +36,7 @@ def _random_words(first: int, n: int, seed: int) -> npt.NDArray[np.uint32]:
 
 
 def sample_centers(session: Session, lloyd: Lloyd, seed: int) -> None:
-    """Draw starting centers by k-means++, in `SEED_ROUNDS` rounds of equally many after the first center.
-
-    Parameters
-    ----------
-    seed : int
-        0 to 2^64 - 1.
-    """
+    """Draw starting centers by k-means++, in `SEED_ROUNDS` rounds of equally many after the first center."""
     points, k = lloyd.points, lloyd.k
     a_round = max(1, -(-(k - 1) // SEED_ROUNDS))
     program = session.program("kmeans/seeding.cl", DIMS=points.space.dims, **points.weight_constants)

@@ -41,26 +41,9 @@ def sampled_start(
     rounds: int,
     tol: float,
 ) -> Lloyd:
-    """k-means++ and swaps on a coarse sketch, then Lloyd's algorithm on a finer one.
-
-    Parameters
-    ----------
-    scope : Scope
-        Owns what queued work needs.
-    sets : LloydSets
-        Of the points of `counts`.
-    k : int
-        At most the number of points.
-    seed : int
-        0 to 2^64 - 1.
-    rounds : int
-        Of swaps; above 0 for at most `clquant.kmeans.swaps.MAX_SWAPPED` centers.
-
-    Returns
-    -------
-    Lloyd
-        The set of k centers of all points, where they start.
-    """
+    """Return k starting centers: k-means++ and swaps on a coarse sketch, then Lloyd's algorithm on a finer one."""
+    # `sets` are of the points of `counts`, at least k. `rounds` of swaps need at most
+    # `clquant.kmeans.swaps.MAX_SWAPPED` centers.
     sketcher = Sketcher(session, scope, counts, sets.points)
     levels = sketch_levels(sketcher, sets.points, k)
     rough = Lloyd(session, scope, sketcher.sketch(scope, *levels[0]), k) if levels else sets.lloyd(k)
@@ -92,14 +75,9 @@ def _seed(session: Session, scope: Scope, rough: Lloyd, seed: int, rounds: int, 
 
 
 def sketch_levels(sketcher: Sketcher, points: Points, k: int) -> list[tuple[int, npt.NDArray[np.uint32]]]:
-    """The coarsest sketch with enough points for k centers, and the finest with clearly fewer than all points.
-
-    Returns
-    -------
-    list of (int, ndarray)
-        Two at most; none for few points. A grid's level, and how many of its cells are occupied in each of the points'
-        own, (cells,) uint32.
-    """
+    """Return the coarsest grid with enough points for k centers, and the finest with clearly fewer than all points."""
+    # None for few points. With each level comes how many of its cells are occupied in each of the points' own,
+    # (cells,).
     least = max(SKETCH_POINTS * k, MIN_SKETCH)
     chosen: list[tuple[int, npt.NDArray[np.uint32]]] = []
     if points.n < least:

@@ -45,25 +45,11 @@ def fits(picture: Picture) -> bool:
 def batch_palettes(
     session: Session, pictures: Sequence[Picture], n_colors: int, seed: int, progress: Progress
 ) -> list[npt.NDArray[np.uint8]]:
-    """A palette for each of many small pictures.
-
-    Each picture's pixels are gathered in cells of 8 gray levels per side; a picture of few cells is taken colour by
-    colour. The means, weighted, are clustered by `STARTS` runs of greedy k-means++ and Lloyd steps in eighths of a
-    gray level, and the best run's centers are rounded. A picture's palette depends on its pixels, `n_colors` and
-    `seed` alone, not on its neighbours.
-
-    Parameters
-    ----------
-    pictures : sequence of Picture
-        Each as `fits` demands.
-    n_colors : int
-        2..256.
-
-    Returns
-    -------
-    list of (n, 3) uint8 ndarrays
-        With n <= n_colors; exactly the distinct colours, ascending, where they are that few.
-    """
+    """Return a palette of at most n_colors (2..256) entries, (n, 3) uint8, for each of many small pictures."""
+    # Each picture's pixels are gathered in cells of 8 gray levels per side; a picture of few cells is taken colour by
+    # colour. The means, weighted, are clustered by `STARTS` runs of greedy k-means++ and Lloyd steps in eighths of a
+    # gray level, and the best run's centers are rounded. A picture's palette depends on its pixels, `n_colors` and
+    # `seed` alone. Where there are that few distinct colours, the palette is exactly these, ascending.
     palettes: list[npt.NDArray[np.uint8]] = []
     for chunk in _chunks(session, pictures):
         palettes += _Batch(session, chunk, n_colors, seed).run()

@@ -20,19 +20,8 @@ KEEP_GROUP = 256
 
 
 def swap_centers(session: Session, scope: Scope, lloyd: Lloyd, rounds: int, steps: int) -> None:
-    """Lloyd's algorithm with rounds of swaps in between; the centers of the lowest inertia stay.
-
-    Parameters
-    ----------
-    scope : Scope
-        Owns the buffers that queued work needs.
-    lloyd : Lloyd
-        At most `MAX_SWAPPED` centers.
-    rounds : int
-        Rounds of swaps; with 0 only Lloyd's algorithm runs.
-    steps : int
-        Steps of Lloyd's algorithm before every round and after the last one.
-    """
+    """Run Lloyd's algorithm with rounds of swaps in between; the centers of the lowest inertia stay."""
+    # At most `MAX_SWAPPED` centers. `steps` are of Lloyd's algorithm, before every round and after the last one.
     if lloyd.grid is not None:
         lloyd.grid.swap(rounds, steps, max(1, lloyd.k // CENTERS_PER_SWAP))
         return
@@ -47,15 +36,10 @@ def swap_centers(session: Session, scope: Scope, lloyd: Lloyd, rounds: int, step
 
 
 class _SwapRounds:
-    """The buffers of a series of swaps, and its launches.
+    """The buffers of a series of swaps, and its launches."""
 
-    Attributes
-    ----------
-    keep : list of PreparedLaunch
-        Keeps the present centers, or goes back to better ones.
-    change : list of PreparedLaunch
-        Does so too, and then moves centers of the best set.
-    """
+    # `keep` keeps the present centers, or goes back to better ones; `change` does so too, and then moves centers of the
+    # best set.
 
     def __init__(self, session: Session, scope: Scope, lloyd: Lloyd) -> None:
         self._session = session
