@@ -49,13 +49,7 @@ VARIANTS = (IN_LANES, PORTABLE)
 def refinement_kernel(
     dpi: float, inches: float, sharpness: float = 0.0, most_error: int = WHITE
 ) -> npt.NDArray[np.int32]:
-    """The eye's kernel for a distance.
-
-    Parameters
-    ----------
-    dpi, inches : float
-        Pixels per inch, and the distance from which they are seen.
-    """
+    """Return the eye's kernel for a picture of `dpi` pixels per inch seen from a distance in inches."""
     width = kernel_width(params.real("dpi", dpi, 1, 1e6), params.real("inches", inches, 0.01, 1e6))
     reach = min(max(round(4.5 * width), 2), MOST_REACH)
     return eye_kernel(reach, max(width, 0.1), sharpness, most_error)
@@ -71,17 +65,7 @@ def refined_entries(
     seen: tuple[float, float],
     progress: Progress,
 ) -> npt.NDArray[np.uint8] | Array:
-    """Palette indices of a picture, searched from those of its halftone.
-
-    Parameters
-    ----------
-    start : ndarray or device array
-        (H, W) indices, where the picture is.
-    seen : (float, float)
-        `dpi` and `inches` of `refinement_kernel`.
-    progress : Progress
-        Told (done, total) passes.
-    """
+    """Return palette indices (H, W), searched from a halftone's, `start`; `seen` is (dpi, inches)."""
     space = spaces.space(color_space, palette.has_alpha or picture.channels == 4)
     kernel = refinement_kernel(*seen, SearchDither().sharpness, opponent.most_error(space))
     found: npt.NDArray[np.uint8] | Array = search_entries(
@@ -92,27 +76,13 @@ def refined_entries(
 
 @dataclass(frozen=True)
 class Refinement:
-    """What a halftone is refined by.
+    """The parameters of a halftone's refinement."""
 
-    Attributes
-    ----------
-    passes : int
-        How often each pixel is decided, 1 to `MOST_PASSES`.
-    kernel : ndarray
-        Of `refinement_kernel`.
-    linear : bool
-        Whether light counts instead of encoded values.
-    levels : ndarray
-        (n,) uint8: the output levels, ascending.
-    shown : ndarray
-        (n,) uint8: what is written for each.
-    """
-
-    passes: int
-    kernel: npt.NDArray[np.int32]
-    linear: bool
-    levels: npt.NDArray[np.uint8]
-    shown: npt.NDArray[np.uint8]
+    passes: int  # how often each pixel is decided, 1 to `MOST_PASSES`
+    kernel: npt.NDArray[np.int32]  # of `refinement_kernel`
+    linear: bool  # whether light counts instead of encoded values
+    levels: npt.NDArray[np.uint8]  # (n,), the output levels, ascending
+    shown: npt.NDArray[np.uint8]  # (n,), what is written for each
 
     @property
     def tones(self) -> npt.NDArray[np.int32]:
@@ -123,20 +93,7 @@ class Refinement:
 def refined(
     session: Session, picture: Picture, start: Picture, how: Refinement, progress: Progress
 ) -> npt.NDArray[np.uint8] | Array:
-    """A halftone's output after some passes, of each channel by itself, alpha as it is.
-
-    Parameters
-    ----------
-    picture, start : Picture
-        What is shown; and its halftone as level numbers, of equal shape.
-    progress : Progress
-        Told (done, total) passes.
-
-    Returns
-    -------
-    ndarray or device array
-        Of the picture's shape; a device array where it is one.
-    """
+    """Refine the halftone `start` (level numbers) of a picture, each channel by itself; alpha stays."""
     result: Array | HostResult
     if picture.on_device:
         result = session.new_array(picture.shape, np.uint8)

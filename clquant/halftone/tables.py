@@ -114,10 +114,8 @@ def trained_sizes(scan: str) -> tuple[int, ...]:
 
 @lru_cache(maxsize=128)
 def trained_tables(scan: str, block_size: int) -> WeightTables:
-    """The shipped tables of a scan, trained at the block size nearest in ratio (ties: the smaller).
-
-    A scan without tables of its own takes the spiral's.
-    """
+    """Return the shipped tables of a scan, trained at the block size nearest in ratio (ties: the smaller)."""
+    # A scan without tables of its own takes the spiral's.
     scan = scan if trained_sizes(scan) else "spiral"
     size = min(trained_sizes(scan), key=lambda s: (max(s, block_size) / min(s, block_size), s))
     arrays = _shipped()
@@ -137,16 +135,9 @@ def provenance() -> dict[str, Any]:
 
 
 def rows(path: Path, tables: WeightTables) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int16]]:
-    """The rows that a path's pixels read.
-
-    Returns
-    -------
-    row : (N * N,) int32
-        Row of the k-th pixel.
-    table : (rows, 256, 4) int16
-        Threshold in 1/16 gray, then the three further receivers' weights in sixteenths, round half up; their sum
-        is at most 16, and the rest of the error goes to the next pixel of the scan.
-    """
+    """Return each pixel's row (N * N,) and the rows' table, (rows, 256, 4)."""
+    # The table has the threshold in 1/16 gray, then the three further receivers' weights in sixteenths, round half up;
+    # their sum is at most 16, and the rest of the error goes to the next pixel of the scan.
     kinds = len(path.kinds)
     core = np.arange(path.kind.size) >= path.kind.size - path.kind.size // CORE
     if path.phase == OUTWARD:

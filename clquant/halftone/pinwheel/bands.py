@@ -32,37 +32,18 @@ def half_blocks(width: int, block: int) -> int:
 
 
 def rows_that_fill(session: runtime.Session, groups: int, block: int, groups_per_unit: int = 1) -> int:
-    """Rows of pixels whose blocks keep a device busy: with fewer, a band takes as long, as its blocks take turns.
-
-    Parameters
-    ----------
-    groups : int
-        Work-groups of a row of blocks.
-    groups_per_unit : int
-        Work-groups that a compute unit should have.
-    """
+    """Return the rows of pixels whose blocks keep a device busy; `groups` work-groups halftone a row of blocks."""
+    # With fewer rows a band takes as long, as its blocks take turns.
     return -(-groups_per_unit * session.limits.compute_units // groups) * block
 
 
 def block_bands(
     picture: Picture, row_bytes: int, edge_bytes: int, block: int, session: runtime.Session, least: int = 0
 ) -> Iterator[Band]:
-    """Bands of rows of blocks to work on one after another, each with a row of blocks more around it.
-
-    Parameters
-    ----------
-    row_bytes : int
-        Of the job's largest buffer besides `edges`.
-    edge_bytes : int
-        Of an error that one block leaves to another, all channels together.
-    least : int
-        Rows that a band but the last should have where memory allows; of `rows_that_fill`.
-
-    Yields
-    ------
-    (first, end, valid, valid_end)
-        Rows to load, and those of them that come out right.
-    """
+    """Yield bands of rows of blocks: (first, end) to load, (valid, valid_end) that come out right."""
+    # Each has a row of blocks more around it. `row_bytes` are those of the job's largest buffer besides `edges`,
+    # `edge_bytes` of an error that one block leaves to another, all channels together. A band but the last has at least
+    # `least` rows (of `rows_that_fill`) where memory allows.
     height = picture.height
     # Small blocks and narrow pictures leave more errors than they have pixels.
     largest = max(row_bytes, 4 * half_blocks(picture.width, block) * edge_bytes)
@@ -79,37 +60,17 @@ def block_bands(
 
 @dataclass(frozen=True)
 class BandBlocks:
-    """A band as its launches take it (`cl/halftone/halftone.h`).
+    """A band as its launches take it (`cl/halftone/halftone.h`)."""
 
-    Attributes
-    ----------
-    picture : (4,) int32
-        Height, width and channels of the whole picture; the row of the band's first pixel.
-    ranges : ((first, end), (first, end))
-        By phase: rows of blocks to halftone. Those of the inward phase come out right.
-    half : int
-        Blocks of one phase in a row of blocks, at most.
-    corner : (2,) uint32
-        Column and row of the picture's first block in the picture that it is cut from.
-    """
-
-    picture: npt.NDArray[np.int32]
-    ranges: tuple[tuple[int, int], tuple[int, int]]
+    picture: npt.NDArray[np.int32]  # (4,): height, width, channels, the band's first row
+    ranges: tuple[tuple[int, int], tuple[int, int]]  # rows of blocks to halftone, by phase; the inward ones are right
     block: int
-    half: int
-    corner: npt.NDArray[np.uint32]
+    half: int  # blocks of one phase in a row of blocks, at most
+    corner: npt.NDArray[np.uint32]  # (2,), column and row of the first block in the picture that this is cut from
 
     @classmethod
     def of(cls, picture: Picture, band: Band, block: int) -> BandBlocks:
-        """What the launches of a band take.
-
-        Parameters
-        ----------
-        band : Band
-            One of `block_bands`.
-        block : int
-            Pixels of a block's side.
-        """
+        """Return the arguments of a band's launches; `block` is a block's side in pixels."""
         (row, row_rest), (column, column_rest) = (divmod(place, block) for place in picture.origin)
         if row_rest or column_rest or (row + column) % 2:
             raise runtime.InvalidArgument(f"image begins at {picture.origin}; allowed: at a first block of the scan")
@@ -119,13 +80,7 @@ class BandBlocks:
         return cls(shape, (outward, inward), block, half_blocks(picture.width, block), corner)
 
     def key(self, seed: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-        """The kernels' `key` (`cl/halftone/halftone.h`): (4,) uint32.
-
-        Parameters
-        ----------
-        seed : (2,) uint32 ndarray
-            Of `runtime.seed_key`.
-        """
+        """Return the kernels' `key` (`cl/halftone/halftone.h`), (4,) uint32, from a seed of `runtime.seed_key`."""
         return np.concatenate([seed, self.corner])
 
     @property
@@ -134,26 +89,9 @@ class BandBlocks:
         return self.ranges[0][1] - self.ranges[0][0]
 
     def edge_bytes(self, one: int) -> int:
-        """Size of the kernels' `edges`.
-
-        Parameters
-        ----------
-        one : int
-            Bytes of an error that one block leaves to another, all channels together.
-        """
+        """Return the size of the kernels' `edges`; an error that a block leaves to another has `one` bytes."""
         return 4 * self.block * self.rows * self.half * one
 
     def blocks(self, row: int) -> npt.NDArray[np.int32]:
-        """The kernels' `blocks` (`cl/halftone/halftone.h`).
-
-        Parameters
-        ----------
-        row : int
-            The first row of blocks of the launch.
-
-        Returns
-        -------
-        ndarray
-            (4,) int32.
-        """
+        """Return the kernels' `blocks` (`cl/halftone/halftone.h`), (4,) int32, of a launch from a row of blocks on."""
         return np.array([row, self.ranges[0][0], self.rows, self.half], np.int32)

@@ -63,21 +63,10 @@ def error_limit(
     row: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]],
     record: tuple[npt.NDArray[np.int16], npt.NDArray[np.int16]],
 ) -> int:
-    """The largest clamp, at most `ERROR_LIMIT` units, under which 16 bits hold every sum.
-
-    A pixel sums its worth (at most 4080), a forward share (at most the clamp) and shares of at most the clamp times
-    the sixteenths that `_inflow` counts, each rounded down by less than one unit.
-
-    Parameters
-    ----------
-    row, record : pairs of arrays
-        Of both phases, from `clquant.halftone.pinwheel.tones.records`.
-
-    Returns
-    -------
-    int
-        In 1/16 gray.
-    """
+    """Return the largest clamp in 1/16 gray, at most `ERROR_LIMIT`, under which 16 bits hold every sum."""
+    # A pixel sums its worth (at most 4080), a forward share (at most the clamp) and shares of at most the clamp times
+    # the sixteenths that `_inflow` counts, each rounded down by less than one unit. `row` and `record` are of both
+    # phases, from `clquant.halftone.pinwheel.tones.records`.
     flows = []
     for phase in (OUTWARD, INWARD):
         heaviest = record[phase][:, :, 1:].max(axis=1).astype(np.int64)
@@ -96,22 +85,10 @@ def error_limit(
 
 @lru_cache(maxsize=32)
 def error_shares(fade: int, block_size: int, scan: str, phase: int) -> npt.NDArray[np.uint16]:
-    """How much counts of the error that reaches each pixel of a path by the constant weights.
-
-    Equal errors of all pixels reach straight ones as a whole, but 9 to 13 sixteenths of them the corners of an outward
-    path, and 24 those of an inward one: so much less or more counts there.
-
-    Parameters
-    ----------
-    fade : int
-        What counts where an equal error arrives as a whole, in 1/256, 0 to 256.
-
-    Returns
-    -------
-    (N * N,) uint16
-        In 1/256, at most twice `fade`; round half up. `fade` for the first pixel of an outward path, which nothing
-        reaches.
-    """
+    """Return how much of the error that reaches each pixel counts, (N * N,) in 1/256, at most twice `fade`."""
+    # Equal errors of all pixels reach straight ones as a whole, but 9 to 13 sixteenths of them the corners of an
+    # outward path, and 24 those of an inward one: so much less or more counts there. `fade`, in 1/256, is what counts
+    # where an equal error arrives as a whole, and for the first pixel of an outward path, which nothing reaches.
     flows = []
     for which in (OUTWARD, INWARD):
         path = make_path(block_size, scan, which)
@@ -193,22 +170,10 @@ def ring_bytes(block_size: int, rings: int, lanes: int) -> int:
 
 
 def ring_quads(path: Path, rings: int, lanes: int) -> npt.NDArray[np.uint16]:
-    """Where the tile of `cl/halftone/pinwheel/levels_rings.cl` holds each four pixels that lie side by side in the
-    picture.
-
-    Parameters
-    ----------
-    path : Path
-        Of the spiral, N a multiple of 4.
-    rings : int
-        Turns of the spiral in a part, a multiple of 4.
-
-    Returns
-    -------
-    (N * N / 4, 8) uint16
-        Part by part in the order of the scan: x and y of the first pixel within the block, then each pixel's byte in
-        the tile of the first block, which is uchar [pixel of the part][lanes + 1].
-    """
+    """Return where the tile of `cl/halftone/pinwheel/levels_rings.cl` holds each four pixels side by side."""
+    # (N * N / 4, 8), part by part (`rings` turns of the spiral, a multiple of 4) in the order of the scan: x and y of
+    # the first pixel within the block, then each pixel's byte in the tile of the first block, which is uchar [pixel of
+    # the part][lanes + 1].
     size = path.block_size
     index = np.empty((size, size), np.int64)
     index[path.y, path.x] = np.arange(size * size)

@@ -128,15 +128,10 @@ class _Job:
 
 
 class BlockHalftone:
-    """Halftones pictures by one `Settings` on one session; its device tables live as long as `scope`.
+    """Halftones pictures by one `Settings` on one session; its device tables live as long as `scope`."""
 
-    Parameters
-    ----------
-    shown : (L,) uint8 ndarray
-        The byte to write for each output level.
-    bits : int
-        8 or 16, of the pictures' values; those of 16 take the portable form.
-    """
+    # `shown` is (L,) uint8, the byte to write for each output level. `bits` are 8 or 16 of the pictures' values; those
+    # of 16 take the portable form.
 
     def __init__(
         self,
@@ -204,19 +199,9 @@ class BlockHalftone:
         rows: Band,
         channels: int,
     ) -> None:
-        """Queue both phases for one band.
-
-        Parameters
-        ----------
-        image, output : Buffer
-            uchar [rows[1] - rows[0]][width][picture.channels], the image's ushort if it has 16 bits per value.
-        picture : Picture
-            For its whole height, width and interleaved channels.
-        rows : Band
-            From `block_bands`; outside rows[2]..rows[3] the output is not valid.
-        channels : int
-            How many of the channels are halftoned.
-        """
+        """Queue both phases for a band of `block_bands`; only rows[2]..rows[3] of the output are valid."""
+        # `image` and `output` are uchar [rows[1] - rows[0]][width][picture.channels], the image's ushort if it has 16
+        # bits per value. The first `channels` channels are halftoned.
         blocks = BandBlocks.of(picture, rows, self._settings.block_size)
         edges = scope.empty(blocks.edge_bytes(EDGE_BYTES * channels))
         job = _Job(image, output, edges, blocks, channels)
@@ -308,18 +293,7 @@ def halftone(
     shown: npt.NDArray[np.uint8],
     report: runtime.Progress,
 ) -> npt.NDArray[np.uint8] | runtime.Array:
-    """The halftone of a picture, on the host or the device as the picture is; alpha is copied.
-
-    Parameters
-    ----------
-    shown : (L,) uint8 ndarray
-    report : runtime.Progress
-        Told the rows done after each band.
-
-    Returns
-    -------
-    uint8 ndarray or device array of `picture.shape`
-    """
+    """Return the halftone of a picture, on the host or the device as the picture is; alpha is copied."""
     channels = min(picture.channels, 3)
     row_bytes = picture.width * picture.channels
     with session.scope() as scope, contextlib.ExitStack() as inside:

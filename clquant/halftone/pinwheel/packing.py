@@ -12,14 +12,7 @@ from clquant.images import Picture, buffer_of
 def pack_bits(
     session: runtime.Session, levels: npt.NDArray[np.uint8] | runtime.Array, picture: Picture
 ) -> npt.NDArray[np.uint8] | runtime.Array:
-    """Level numbers 0 and 1 as bits: (H, W) -> (H, ceil(W / 8)), the leftmost pixel in the highest bit, 0 as padding.
-
-    Parameters
-    ----------
-    levels : uint8 ndarray or device array of H * W numbers
-    picture : Picture
-        For height and width.
-    """
+    """Pack level numbers 0 and 1 to (H, ceil(W / 8)) bytes, the leftmost pixel in the highest bit, padded with 0."""
     if isinstance(levels, np.ndarray):
         return np.packbits(levels.reshape(picture.height, picture.width), axis=1)
     packed = session.new_array((picture.height, -(-picture.width // 8)), np.uint8)

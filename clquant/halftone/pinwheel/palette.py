@@ -40,21 +40,13 @@ START = 32
 
 @dataclass(frozen=True)
 class VectorSettings:
-    """What a halftone to a palette depends on besides picture and palette; every value is checked already.
-
-    Attributes
-    ----------
-    color_space : str
-        Where colours are compared.
-    error_limit : int
-        Clamp of an error's components, in 1/16 gray.
-    """
+    """The checked parameters of a halftone to a palette, besides picture and palette."""
 
     block_size: int
     scan: str
     linear: bool
-    color_space: str
-    error_limit: int
+    color_space: str  # where colours are compared
+    error_limit: int  # clamp of an error's components, in 1/16 gray
     seed: int
 
 

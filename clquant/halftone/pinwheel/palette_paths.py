@@ -75,19 +75,12 @@ class Common:
 
 
 def fade_of(palette: Palette) -> int:
-    """How much of an error that reaches a pixel counts, in 1/256.
-
-    Of a colour outside the palette's hull the error adds up along the path of a block, up to its limit, so that blocks
-    begin otherwise than they end, and their edges and diagonals show. If three quarters of the error count it does not.
-    But a tone nearer to an entry than a quarter of that entry's distance to the next then shows no dots: that is seen
-    if entries are far apart, so that all of the error counts there.
-
-    Returns
-    -------
-    int
-        192, or 144 more than the root of the mean squared distance in RGB from an entry to the nearest one that
-        differs, if that is more, up to 256.
-    """
+    """Return how much of an error that reaches a pixel counts, in 1/256: 192 to 256."""
+    # Of a colour outside the palette's hull the error adds up along the path of a block, up to its limit, so that
+    # blocks begin otherwise than they end, and their edges and diagonals show. If three quarters of the error count it
+    # does not. But a tone nearer to an entry than a quarter of that entry's distance to the next then shows no dots:
+    # that is seen if entries are far apart, so that all of the error counts there. So the result is 144 more than the
+    # root of the mean squared distance in RGB from an entry to the nearest one that differs.
     step = _step_of(palette)
     if step is None:
         return FULL_FADE
@@ -233,17 +226,9 @@ class PathScan:
         output: runtime.Buffer,
         band: Band,
     ) -> None:
-        """Queue both phases.
-
-        Parameters
-        ----------
-        image : pyopencl.Buffer
-            (rows, width, channels) uint8: rows band[0] to band[1] - 1 of the picture.
-        output : pyopencl.Buffer
-            (rows, width) of the palette's index dtype.
-        band : Band
-            Of `block_bands`; rows outside band[2]..band[3] of the output are not valid.
-        """
+        """Queue both phases for a band of `block_bands`; only rows band[2]..band[3] of the output are valid."""
+        # `image` is (rows, width, channels) uint8, rows band[0] to band[1] - 1; `output` (rows, width) of the index
+        # dtype.
         picture, block, common, launch = self._picture, self._block, self._common, self._session.launch
         blocks = BandBlocks.of(picture, band, block)
         groups, lanes = _groups(picture.width, block), _lanes(block)

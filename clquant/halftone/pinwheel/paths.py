@@ -28,48 +28,27 @@ _STEPS = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))
 
 @dataclass(frozen=True)
 class Path:
-    """The scan of one phase of an N x N block.
+    """The scan of one phase of an N x N block."""
 
-    Attributes
-    ----------
-    block_size : int
-        N, 2 to 64.
-    phase : int
-        `OUTWARD` or `INWARD`.
-    y, x : (N * N,) int32
-        Block coordinates of the k-th pixel of the scan.
-    forward : (2,) int32
-        (dy, dx) of the receiver of the last pixel's forward share: a pixel of a neighbouring inward block for an
-        outward block; (0, 0), none, for an inward block. Every other pixel's forward share goes to pixel k + 1.
-    offsets : (N * N, 3, 2) int32
-        (dy, dx) of the three further receivers; (0, 0) where there is none.
-    kinds : tuple of 3-tuples of int
-        The distinct triples of receiver angles (degrees off the scan's direction, `NO_ANGLE` for none).
-    kind : (N * N,) int32
-        Which of `kinds` a pixel has.
-    slot : (N * N,) int32
-        Where the error that reached pixel k waits for it.
-    receiver_slots : (N * N, 3) int32
-        Where the three further shares are added. The last slot of all takes the shares of receivers that do not
-        exist (always zero) and stands for pixels that nobody feeds.
-    rim_slots : (4 * N,) int32
-        Outward: where the error for the pixel beyond side s at coordinate i waits at the end, at index s * N + i
-        (sides: above, right, below, left). Inward: the slot of the block's own rim pixel on that side.
-    slots : int
-        How many slots there are: at most about 4 N, not N * N, because an error waits one turn of the spiral.
-    """
+    # Where the error that reached pixel k waits is its slot: about 4 N slots at most, not N * N, because an error waits
+    # one turn of the spiral. `forward` is (dy, dx) of the receiver of the last pixel's forward share: a pixel of a
+    # neighbouring inward block for an outward block; (0, 0), none, for an inward block. Every other pixel's goes to
+    # pixel k + 1. The last slot of all takes the shares of receivers that do not exist (always zero) and stands for
+    # pixels that nobody feeds. `rim_slots`, outward: where the error for the pixel beyond side s at coordinate i waits
+    # at the end, at index s * N + i (sides: above, right, below, left). Inward: the slot of the block's own rim pixel
+    # on that side.
 
-    block_size: int
-    phase: int
-    y: NDArray[np.int32]
-    x: NDArray[np.int32]
-    forward: NDArray[np.int32]
-    offsets: NDArray[np.int32]
-    kinds: tuple[tuple[int, int, int], ...]
-    kind: NDArray[np.int32]
-    slot: NDArray[np.int32]
-    receiver_slots: NDArray[np.int32]
-    rim_slots: NDArray[np.int32]
+    block_size: int  # N, 2 to 64
+    phase: int  # `OUTWARD` or `INWARD`
+    y: NDArray[np.int32]  # (N * N,), of the k-th pixel within the block
+    x: NDArray[np.int32]  # likewise
+    forward: NDArray[np.int32]  # (2,)
+    offsets: NDArray[np.int32]  # (N * N, 3, 2), (dy, dx) of the three further receivers; (0, 0) where there is none
+    kinds: tuple[tuple[int, int, int], ...]  # distinct triples of receiver angles, degrees off the scan, or `NO_ANGLE`
+    kind: NDArray[np.int32]  # (N * N,), which of `kinds` a pixel has
+    slot: NDArray[np.int32]  # (N * N,)
+    receiver_slots: NDArray[np.int32]  # (N * N, 3), where the three further shares are added
+    rim_slots: NDArray[np.int32]  # (4 * N,)
     slots: int
 
 
@@ -104,11 +83,9 @@ def _side(y: int, x: int, size: int) -> int:
 
 
 def _receivers(cell: Cell, direction: int, permitted: set[Cell]) -> list[Cell]:
-    """Up to three (angle, step) receivers besides the forward one, in the order of their angles.
-
-    The permitted neighbours of the greatest Floyd-Steinberg weight; ties go to the side of the scan with more
-    weight, then to the smaller angle.
-    """
+    """Return up to three (angle, step) receivers besides the forward one, in the order of their angles."""
+    # The permitted neighbours of the greatest Floyd-Steinberg weight; ties go to the side of the scan with more weight,
+    # then to the smaller angle.
     found: list[tuple[int, int, int]] = []
     for turn in (1, 2, 3, 4, -3, -2, -1):
         step = (direction + turn) % 8
@@ -192,22 +169,7 @@ def _beyond(slots: list[int], unused: int) -> NDArray[np.int32]:
 
 @lru_cache(maxsize=64)
 def make_path(block_size: int, scan: str, phase: int) -> Path:
-    """Build the path of one phase.
-
-    Parameters
-    ----------
-    block_size : int
-        N, 2 to 64.
-    scan : str
-        "spiral" or "serpentine".
-    phase : int
-        `OUTWARD` or `INWARD`; the inward path is the outward one backwards.
-
-    Returns
-    -------
-    Path
-        Cached: its arrays are read-only.
-    """
+    """Build the path of one phase, cached with read-only arrays; the inward path is the outward one backwards."""
     inward = _spiral(block_size) if scan == "spiral" else _serpentine(block_size)
     cells = inward if phase == INWARD else inward[::-1]
     steps = [_STEPS.index((b[0] - a[0], b[1] - a[1])) for a, b in itertools.pairwise(cells)]

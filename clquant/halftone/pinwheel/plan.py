@@ -17,13 +17,7 @@ from clquant.halftone.tables import WeightTables
 
 @dataclass(frozen=True)
 class Settings:
-    """What a halftone depends on besides its picture; every value is checked already.
-
-    Attributes
-    ----------
-    error_limit : int
-        Clamp of an error, in 1/16 gray.
-    """
+    """The checked parameters of a halftone, besides its picture."""
 
     block_size: int
     scan: str
@@ -32,32 +26,23 @@ class Settings:
     noise: float
     tables: WeightTables
     seed: int
-    error_limit: int
+    error_limit: int  # clamp of an error, in 1/16 gray
 
 
 @dataclass(frozen=True)
 class PhasePlan:
-    """One phase's tables.
+    """One phase's tables."""
 
-    Attributes
-    ----------
-    row : (N * N,) int32
-        The records' row of each pixel.
-    portable : dict of str to ndarray
-        Path entries, rim slots, records, tone entries, worths, nearest levels, as `cl/halftone/pinwheel/levels.cl`
-        reads them.
-    lanes, packed : ndarray
-        The records of `cl/halftone/pinwheel/levels_lanes.cl` and of the forms for GPUs; meaningful at two levels.
-    amplitude : (256,) int16
-        Of the start error, by input level.
-    """
+    # `portable` has path entries, rim slots, records, tone entries, worths and nearest levels as
+    # `cl/halftone/pinwheel/levels.cl` reads them. `lanes` and `packed` are the records of
+    # `cl/halftone/pinwheel/levels_lanes.cl` and of the forms for GPUs; meaningful at two levels.
 
     path: Path
-    row: npt.NDArray[np.int32]
+    row: npt.NDArray[np.int32]  # (N * N,), the records' row of each pixel
     portable: dict[str, npt.NDArray[Any]]
     lanes: npt.NDArray[np.int16]
     packed: npt.NDArray[np.uint32]
-    amplitude: npt.NDArray[np.int16]
+    amplitude: npt.NDArray[np.int16]  # (256,) of the start error, by input level
 
 
 @dataclass(frozen=True)

@@ -36,31 +36,16 @@ def linear_units(units: int = WHITE) -> npt.NDArray[np.int16]:
 
 @dataclass(frozen=True)
 class Tones:
-    """Tone arithmetic of one channel, all in units of 1/16 gray.
+    """Tone arithmetic of one channel, all in units of 1/16 gray."""
 
-    Attributes
-    ----------
-    value : (256,) int16
-        What an input level is worth: 16 times itself, or its linear light.
-    output : (L,) uint8
-        The output levels, round(255 j / (L - 1)).
-    worth : (L,) int16
-        What an output level is worth.
-    tone : (256,) int64
-        Where an input level lies between the two output levels around it, 0 to 255: the tone whose threshold and
-        weights it takes.
-    gap : (256,) int64
-        The distance of those two output levels.
-    nearest : (512,) uint8
-        The output level for a decision value of i half gray levels, ties up.
-    """
+    # A tone gives the threshold and the weights that an input level takes.
 
-    value: npt.NDArray[np.int16]
-    output: npt.NDArray[np.uint8]
-    worth: npt.NDArray[np.int16]
-    tone: npt.NDArray[np.int64]
-    gap: npt.NDArray[np.int64]
-    nearest: npt.NDArray[np.uint8]
+    value: npt.NDArray[np.int16]  # (256,), what an input level is worth: 16 times itself, or its linear light
+    output: npt.NDArray[np.uint8]  # (L,), the output levels, round(255 j / (L - 1))
+    worth: npt.NDArray[np.int16]  # (L,), what an output level is worth
+    tone: npt.NDArray[np.int64]  # (256,), an input level's place between the two output levels around it, 0 to 255
+    gap: npt.NDArray[np.int64]  # (256,), the distance of those two output levels
+    nearest: npt.NDArray[np.uint8]  # (512,), the output level for a decision value of i half gray levels, ties up
 
 
 @lru_cache(maxsize=64)
@@ -86,16 +71,9 @@ def make_tones(levels: int, linear: bool) -> Tones:
 
 
 def records(path: Path, tables: WeightTables, tones: Tones) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int16]]:
-    """What a pixel of each row and input level reads.
-
-    Returns
-    -------
-    row : (N * N,) int32
-        Row of the k-th pixel of the path.
-    record : (rows, 256, 4) int16
-        By row and input level: how far its decisions are moved (threshold less half white, scaled from white to the
-        gap between output levels), then the weights of `clquant.halftone.tables.rows`.
-    """
+    """Return each pixel's row, (N * N,), and what it reads by row and input level, (rows, 256, 4)."""
+    # That is how far its decisions are moved (threshold less half white, scaled from white to the gap between output
+    # levels), then the weights of `clquant.halftone.tables.rows`.
     row, table = rows(path, tables)
     record = table[:, tones.tone].copy()
     moved = (record[:, :, 0].astype(np.int64) - MIDDLE) * tones.gap
@@ -105,10 +83,8 @@ def records(path: Path, tables: WeightTables, tones: Tones) -> tuple[npt.NDArray
 
 
 def _most_moved(tones: Tones) -> npt.NDArray[np.int64]:
-    """(256,) how far the decision of an input level may be moved down before it takes the level below the two around.
-
-    In linear light the gap below a level may be a fraction of that above it, by which what moves decisions is scaled.
-    """
+    """Return how far an input level's decision may move down before it takes the level below the two around, (256,)."""
+    # In linear light the gap below a level may be a fraction of that above it, by which what moves decisions is scaled.
     value, worth = tones.value.astype(np.int64), tones.worth.astype(np.int64)
     low = np.searchsorted(worth, value, side="right") - 1
     middle = worth[np.maximum(low - 1, 0)] + worth[low]

@@ -19,21 +19,13 @@ LAG = 2
 
 @dataclass(frozen=True)
 class LaneForm:
-    """A kernel that scans rows in lanes; in a file of its own.
-
-    Attributes
-    ----------
-    file, name : str
-        Its kernel file and its name.
-    launch : int
-        Pixels that take a compute unit about as long as a launch: some 10 microseconds.
-    """
+    """A kernel that scans rows in lanes, in a file of its own."""
 
     file: str
     name: str
     lanes: int
     components: int
-    launch: int
+    launch: int  # pixels that take a compute unit about as long as a launch: some 10 microseconds
 
 
 GRAY = LaneForm("halftone/serial/lanes_gray.cl", "halftone_serial_gray", 16, 1, 16384)
@@ -41,15 +33,9 @@ PALETTE = LaneForm("halftone/serial/lanes.cl", "halftone_serial_lanes", 8, 3, 51
 
 
 class SerialLanes:
-    """The scan's launches for the bands of one picture, top to bottom; device memory belongs to a scope.
+    """The scan's launches for the bands of one picture, top to bottom; device memory belongs to a scope."""
 
-    Parameters
-    ----------
-    constants : dict
-        Of the form's kernel.
-    arguments : dict
-        The kernel's before the image.
-    """
+    # `constants` are of the form's kernel, `arguments` those before the image.
 
     def __init__(
         self,
@@ -99,13 +85,7 @@ class SerialLanes:
         return launches * (self._form.launch + turns * rows * steps)
 
     def run(self, scope: runtime.Scope, image: runtime.Buffer, output: runtime.Buffer, count: int) -> None:
-        """Queue a band of `count` rows.
-
-        Parameters
-        ----------
-        image, output : runtime.Buffer
-            The rows' pixels, and where their results go.
-        """
+        """Queue a band of `count` rows."""
         if count == self._height:
             self._whole = self._whole or self._prepared(self._scope, count)
             self._queue(self._whole, image, output, count)

@@ -45,13 +45,7 @@ class SerialRows:
         return 4 * self._quads
 
     def run(self, scope: runtime.Scope, image: runtime.Buffer, output: runtime.Buffer, count: int) -> None:
-        """Queue a band of `count` rows.
-
-        Parameters
-        ----------
-        image, output : runtime.Buffer
-            The rows' pixels, and where their results go.
-        """
+        """Queue a band of `count` rows."""
         session, quads = self._session, self._quads
         kernel = self._program.kernel("halftone_rows")
         strips = -(-count // ROWS)

@@ -30,20 +30,12 @@ class SerialTiles:
 
     @property
     def row_bytes(self) -> int:
-        """A row of the picture in the largest of a band's buffers, the errors.
-
-        These take a row more than the pixels: a tile's share of it is added to each of its rows.
-        """
+        """Return a row's bytes in the largest of a band's buffers, the errors."""
+        # These take a row more than the pixels: a tile's share of it is added to each of its rows.
         return self._errors_bytes + -(-self._errors_bytes // ROWS)
 
     def run(self, scope: runtime.Scope, image: runtime.Buffer, output: runtime.Buffer, count: int) -> None:
-        """Queue a band of `count` rows.
-
-        Parameters
-        ----------
-        image, output : runtime.Buffer
-            The rows' pixels, and where their results go.
-        """
+        """Queue a band of `count` rows."""
         session, lanes = self._session, self._lanes
         errors = scope.empty((count + 1) * self._errors_bytes)
         session.copy(errors, self._above, self._errors_bytes)

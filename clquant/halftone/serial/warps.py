@@ -45,13 +45,7 @@ class SerialWarps:
         return self._width
 
     def run(self, scope: runtime.Scope, image: runtime.Buffer, output: runtime.Buffer, count: int) -> None:
-        """Queue a band of `count` rows.
-
-        Parameters
-        ----------
-        image, output : runtime.Buffer
-            The rows' pixels, and where their results go.
-        """
+        """Queue a band of `count` rows."""
         session, nbytes, strips = self._session, self._passed_bytes, -(-count // ROWS)
         passed, ticket = scope.empty(nbytes * (strips + 1)), scope.zeros(4)
         session.copy(passed, self._above, nbytes)
