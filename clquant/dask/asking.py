@@ -134,7 +134,7 @@ class _Asked:
 def _within(
     numbers: npt.NDArray[np.int64], tiles: Sequence[Tile]
 ) -> tuple[list[Positions], list[npt.NDArray[np.int64]]]:
-    """Where blocks of each of a part's tiles are among some increasing numbers, and their numbers within the part."""
+    """Return where each tile's blocks are among increasing numbers, and their numbers within the part."""
     targets: list[Positions] = []
     places, start = [], 0
     for tile in tiles:

@@ -165,7 +165,7 @@ def parts_of(image: Any, places: Sequence[tuple[tuple[int, int], tuple[int, int]
 
 
 def _cut(chunk: npt.NDArray[Any], rows: slice, columns: slice) -> npt.NDArray[Any]:
-    """A part as an array of its own, so that the chunk need not be kept, and no more is sent."""
+    """Copy a part of a chunk, so that the chunk can be freed, and no more is sent."""
     return np.array(np.asarray(chunk)[rows, columns])
 
 

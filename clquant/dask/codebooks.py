@@ -134,13 +134,13 @@ class _Parts:
         self._parts = persist(*made)
 
     def _placement(self) -> Placement:
-        """What is told to who trains."""
+        """Return the description of the parts that a training needs."""
         tiles = [[tile for _, tile, _ in group] for group in self._groups]
         return Placement(self.shape, self.count, self.weights, tiles, verified_share(), MOST_ALONE, workers())
 
 
 def _gpu_first() -> dict[str, Any]:
-    """Workers that have a GPU, if there are any, as `Client.submit` takes them."""
+    """Return `Client.submit` options that prefer workers with a GPU; none if there are none."""
     there = client()
     kinds = {} if there is None else there.run(_is_on_cpu, on_error="ignore")
     with_gpu = [address for address, on_cpu in kinds.items() if on_cpu is False]
@@ -231,7 +231,7 @@ def _shapes(pictures: Sequence[_Chunks]) -> list[tuple[int, int, int]]:
 
 
 def _groups(pieces: Sequence[Any], count: int, most: int) -> list[list[Any]]:
-    """Neighbouring pieces together: about `count` parts, of about `most` blocks at most."""
+    """Group neighbouring pieces to about `count` parts, of about `most` blocks at most."""
     sizes = [tile.rows * tile.columns for _, tile, _ in pieces]
     share = min(-(-sum(sizes) // count), most)
     groups: list[list[Any]] = []
@@ -271,7 +271,7 @@ def _trained(
     shape: BlockShape,
     plan: training.Plan,
 ) -> training.Trained:
-    """A codebook of pictures that are lines of chunks: their blocks have the numbers that those of the whole have."""
+    """Train on pictures given as lines of chunks; blocks are numbered as in the whole pictures."""
     given = _joined(lines, origins)
     return training.train(open_session(None), given, weights, shape, plan, teller.progress())
 

@@ -54,7 +54,7 @@ def encode(image: Any, codec: Any, out: Any, about: About, report: Progress) -> 
 
 
 def _of_blocks(report: Progress, table: Any, share: int = 1) -> Progress:
-    """What is told of a table's rows, for one that is told of a share of its blocks."""
+    """Return a progress of a table's rows that reports `1 / share` of its blocks to another one."""
     if not report.wanted:
         return report
     return Progress(lambda row, rows: report.report(row * table.size // rows // share, table.size))
@@ -71,7 +71,7 @@ def compress_to(file: Any, image: Any, codec: Any, compressor: Compressor, embed
 
 
 def _matched(image: Any, compressor: Compressor, model: Model, table: Table) -> Table:
-    """The table with likelier codewords: bands know nothing of each other, so that workers take some each."""
+    """Return the table with likelier codewords; bands are independent, so that each task takes some."""
     layout, (height, width), block = BandLayout(*table.shape), image.shape[:2], compressor.coder.shape
     count = max(PIXELS_AT_ONCE // (layout.rows * block.rows * width), 1)
     places = [BandPlace(layout, first, min(first + count, layout.count)) for first in range(0, layout.count, count)]

@@ -96,7 +96,7 @@ def _given(images: Any) -> list[Any]:
 
 
 def _counts(images: list[Any]) -> Counted:
-    """What is counted of images, as it is best added to other counts."""
+    """Count the colours of images, in the form that adds best to other counts."""
     if any(isinstance(image, str | os.PathLike) and os.path.isdir(image) for image in images):
         return ColorHistogram.of(images)
     found: list[Counted] = []
@@ -124,7 +124,7 @@ def _on_device(parts: Sequence[Counted]) -> list[DeviceCounts] | None:
 
 
 def _together(parts: Sequence[Counted]) -> Counted:
-    """The sum of some counts."""
+    """Add up some counts."""
     own, session = _on_device(parts), open_session(None)
     if own is not None:
         with contextlib.suppress(DeviceMemoryError), session.scope() as scope:
@@ -137,7 +137,7 @@ def _histogram_of(parts: Sequence[Counted]) -> ColorHistogram:
 
 
 def _learned(engine: Any, by_pixels: bool, parts: Sequence[Counted]) -> dict[str, Any]:
-    """What an engine learns from counts, which k-means takes from the device."""
+    """Return what an engine learns from counts; k-means reads them on the device."""
     own, fresh = _on_device(parts) if by_pixels else None, copy.copy(engine)
     if own is not None:
         with contextlib.suppress(DeviceMemoryError):
@@ -154,7 +154,7 @@ def _of_fitted(engine: Any) -> dict[str, Any]:
 
 
 def _parts(given: Sequence[Any]) -> list[Part]:
-    """What makes delayed tasks, each of some images."""
+    """Return callables that each make the delayed task of some images."""
     parts: list[Part] = []
     for i, image in enumerate(given):
         if is_lazy(image):
@@ -190,7 +190,7 @@ def _parts_of_chunks(image: Any, name: str) -> Iterator[Part]:
 def _counted_chunks(
     name: str, blocks: list[Any], origins: list[tuple[int, int]], there: dict[Any, Any], count: Count
 ) -> Any:
-    """A task that counts chunks; at work already if workers hold all, as that takes half of the time of a graph."""
+    """Return a task that counts chunks; it starts now if workers have all, in half of the time of a graph."""
     found = [there[block.key] for block in blocks if block.key in there]
     if len(found) == len(blocks):
         return begun(named(functools.partial(_count_chunks, count, name)), found, origins)

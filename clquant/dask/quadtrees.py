@@ -101,7 +101,7 @@ def _subtree(part: npt.NDArray[Any], engine: QuadtreeBuilder, criterion: Criteri
 
 
 def _root(array: npt.NDArray[np.uint8], criterion: Criterion) -> Node:
-    """What a square's root is decided by, in 64 bits: fewer than 2^32 pixels of 8 bits."""
+    """Return the node of a whole square; its sums fit 64 bits: fewer than 2^32 pixels of 8 bits."""
     values = array.reshape(-1, array.shape[2])
     sums = [int(values[:, c].sum(dtype=np.int64)) for c in range(values.shape[1])]
     squares = [int(np.arange(256, dtype=np.int64) ** 2 @ np.bincount(v, minlength=256)) for v in values.T]

@@ -81,7 +81,7 @@ class _Sums:
         release(self._all)
 
     def _take(self, future: Any, place: str, level: int) -> None:
-        """Add up what is there as soon as more comes, so that the last ones are left for what takes the sums."""
+        """Add a value to its group; a full group is summed when more comes, so that the last values are left."""
         group = self._groups[place][level]
         if len(group) == MERGED_AT_ONCE:
             self._groups[place][level] = []

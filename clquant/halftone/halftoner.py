@@ -285,7 +285,7 @@ class PinwheelHalftoner(Estimator):
         out: Sink | None,
         memory: Any,
     ) -> npt.NDArray[np.uint8] | runtime.Array:
-        """As `transform`, of checked arguments."""
+        """Transform with checked arguments."""
         if self.palette is not None:
             vector, palette = self._vector_settings(), as_palette(self.palette)
             picture = read_picture(image, out, memory)

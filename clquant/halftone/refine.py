@@ -191,12 +191,12 @@ class _Channel:
 
     @property
     def _cells(self) -> dict[str, Any]:
-        """What all kernels take, by name."""
+        """Return the arguments that all kernels share, by name."""
         layout = self._layout
         return {"state": self._state, "stride": np.uint32(layout.stride), "plane": np.uint64(layout.plane)}
 
     def _send_taps(self, scope: Scope, kernel: npt.NDArray[np.int32]) -> None:
-        """What `decide_phase` reads: errors around a pixel and its neighbours, by phase."""
+        """Upload the taps of `decide_phase`: errors around a pixel and its neighbours, by phase."""
         reach, places = len(kernel) // 2, PhaseSteps(self._layout)
         window = np.zeros((len(AROUND), 2 * reach + 3, 2 * reach + 3), np.int32)
         for around, (dy, dx) in zip(window, AROUND, strict=True):

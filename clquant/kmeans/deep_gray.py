@@ -51,7 +51,7 @@ class _Costs:
         self._sums = [np.append(zero, np.cumsum(mass * where**power)) for power in range(3)]
 
     def of(self, begin: npt.NDArray[np.int64], end: npt.NDArray[np.int64], entry: npt.NDArray[np.int64]) -> Any:
-        """Of the levels `begin` to `end` - 1; arrays that broadcast."""
+        """Return the costs of the levels `begin` to `end` - 1; arrays that broadcast."""
         mass, moment, square = (sums[end] - sums[begin] for sums in self._sums)
         given: npt.NDArray[Any] = entry.astype(self._dtype)
         return square - 2 * given * moment + given * given * mass

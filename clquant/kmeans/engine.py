@@ -207,7 +207,7 @@ class KMeansPalette(PaletteEngine):
             return self.fit_histogram(counted, progress=progress)
 
     def _fit_lazy(self, pictures: Sequence[Picture], progress: ProgressCallback | None, memory: Any) -> KMeansPalette:
-        """As `fit`, of lazy pictures, some of 16 bits a value: their colours may be too many to be counted."""
+        """Fit lazy pictures, some of 16 bits a value: their colours may be too many to count."""
         from clquant.histogram.color_histogram import ColorHistogram, counts_of
         from clquant.kmeans.deep_fit import fit_lazy
 
@@ -256,7 +256,7 @@ class KMeansPalette(PaletteEngine):
 
     @contextlib.contextmanager
     def _counted(self, pictures: Sequence[Picture], weight: Any) -> Iterator[Trial]:
-        """As `fit` does it, with the colours counted once."""
+        """Fit like `fit`, with the colours counted once for several trials."""
         weights, unit = checked_weights(weight, pictures, list(pictures))
         session = open_session(self.queue, device_arrays(pictures))
         pixels = sum(picture.pixels for picture in pictures)

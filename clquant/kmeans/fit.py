@@ -49,7 +49,7 @@ class PendingInertia:
 
     @classmethod
     def known(cls, inertia: float) -> PendingInertia:
-        """One that is known already."""
+        """Wrap an inertia that is known already."""
         return cls(lambda: lambda: inertia)
 
     def holding(self, held: contextlib.ExitStack) -> PendingInertia:

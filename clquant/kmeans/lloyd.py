@@ -122,7 +122,7 @@ class Lloyd:
         return self._session.download(self.totals, (1 + 2 * self.points.space.dims, self.k), np.uint64)
 
     def restart(self) -> None:
-        """Forget that the steps so far were done; what comes before the first."""
+        """Reset the step state; call before the first step."""
         if self.grid is not None:
             self.grid.fresh = True
             return
@@ -272,5 +272,5 @@ class LloydSets:
 
 
 def _tolerance(tol: float) -> int:
-    """As steps take it."""
+    """Convert `tol` to units of 2^-64, as steps take it."""
     return int(tol * 2**64)

@@ -49,7 +49,7 @@ class Points:
 
     @property
     def weight_constants(self) -> dict[str, int]:
-        """What programs that read the weights are built with (`cl/kmeans/weights.h`)."""
+        """Return the build constants of programs that read the weights (`cl/kmeans/weights.h`)."""
         return {"WIDE_WEIGHTS": int(self.wide)}
 
     @property

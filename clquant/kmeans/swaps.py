@@ -80,7 +80,7 @@ class _SwapRounds:
     def _steps(
         self, best_centers: Buffer, best_totals: Buffer, swaps: Buffer, extents: npt.NDArray[np.int32]
     ) -> list[PreparedLaunch]:
-        """What `swap_round` does after keeping the best centers, in launches with one work-item per center."""
+        """Prepare the steps of `swap_round` after keeping the best centers, with one work-item per center."""
         lloyd, scope = self._lloyd, self._scope
         k, stride = np.uint32(lloyd.k), np.uint32(lloyd.k_stride)
         # Filled up to whole vectors with what ranks last.

@@ -180,7 +180,7 @@ def _subtree(session: runtime.Session, scope: runtime.Scope, job: TreeJob, regio
 
 
 def _finish(subtree: Subtree, scope: runtime.Scope, job: TreeJob, count: int, on_device: bool) -> Decomposition:
-    """What is wanted of a subtree of so many leaves, off the device unless its leaves are to stay there."""
+    """Return a subtree's leaves and the statistics that the job needs; only with `on_device` the leaves stay there."""
     dtype = record_dtype(subtree.plan.channels, job.picture.gray)
     result = Decomposition(None)
     host: runtime.HostResult | None = None

@@ -39,7 +39,7 @@ class _Levels:
 
     @classmethod
     def of(cls, picture: Picture, top: int) -> _Levels:
-        """Room for those from 1 to `top`."""
+        """Allocate the levels from 1 to `top`."""
         grids = {level: grid(picture.height, picture.width, level) for level in range(1, top + 1)}
         stops = {level: np.zeros(shape, np.bool_) for level, shape in grids.items()}
         return cls(stops, {level: np.zeros((*shape, picture.channels), np.uint8) for level, shape in grids.items()})
@@ -177,7 +177,7 @@ def _reduce_band(
 
 
 def _settle(totals: _Totals, picture: Picture, criterion: Criterion, level: int, levels: _Levels) -> None:
-    """What is uniform in a level above the bands, as the kernel decides it, and the means."""
+    """Set which nodes of a level above the bands are uniform, as the kernel decides it, and their means."""
     counts = grid_pixels(picture.height, picture.width, level).astype(object)
     channels = picture.channels
     variances = counts * totals.squares - totals.sums * totals.sums

@@ -32,7 +32,7 @@ def squared_error(session: runtime.Session, leaves: LeafList, pixels: npt.NDArra
 
 
 def squared_error_on_device(session: runtime.Session, pixels: runtime.Array, leaves: runtime.Array) -> int:
-    """The same of device arrays: pixels (H, W, C) and all of their leaves."""
+    """Return `squared_error` of device arrays: pixels (H, W, C) and all of their leaves."""
     height, width, channels = pixels.shape
     kernel, side = _error_kernel(session, channels)
     squares = -(-height // side) * -(-width // side)

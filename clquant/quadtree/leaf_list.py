@@ -28,7 +28,7 @@ class Piece:
     count: int
 
     def arguments(self, scope: runtime.Scope) -> tuple[runtime.Buffer | np.uint32, ...]:
-        """What kernels of cl/quadtree begin with: leaves, count, left, top, width, height."""
+        """Return the first arguments of cl/quadtree's kernels: leaves, count, left, top, width, height."""
         numbers = (self.count, self.left, self.top, self.width, self.height)
         return (scope.upload(self.records), *(np.uint32(number) for number in numbers))
 

@@ -80,7 +80,7 @@ class Level:
 
 
 class Statistics(Protocol):
-    """What can say a level's statistics."""
+    """Anything that can compute a level's statistics."""
 
     def level(self, level: int) -> Level:
         """Return the nodes of a level, which counts from the pixels (0) to the root's."""
@@ -123,7 +123,7 @@ class CompleteStatistics:
         self.pixels, self.words, self.stops = pixels, words, stops
 
     def level(self, level: int) -> Level:
-        """As `Statistics.level`; sums and squares of all nodes, inside greater leaves too."""
+        """Return a level like `Statistics.level`; sums and squares of all nodes, inside greater leaves too."""
         height, width = self.pixels.shape[:2]
         if level == 0:
             sums = self.pixels.astype(np.uint64)
@@ -151,7 +151,7 @@ class LeafStatistics:
         self.leaves, self.sums, self.squares = leaves, sums, squares
 
     def level(self, level: int) -> Level:
-        """As `Statistics.level`; sums and squares are 0 inside greater leaves."""
+        """Return a level like `Statistics.level`; sums and squares are 0 inside greater leaves."""
         size, channels = 1 << level, self.sums.shape[1]
         rows, columns = grid(self.height, self.width, level)
         kinds = np.full((rows, columns), INSIDE, np.uint8)

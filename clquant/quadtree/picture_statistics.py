@@ -70,7 +70,7 @@ class PictureStatistics:
         return self.__dict__ | {"_queue": None, "_made": None}
 
     def level(self, level: int) -> Level:
-        """As `clquant.quadtree.levels.Statistics.level`."""
+        """Return a level like `clquant.quadtree.levels.Statistics.level`."""
         if self._made is None:
             found = self._decomposed(TreeJob(self._picture(), self._criterion, not self.complete, statistics=True))
             height, width = self.pixels.shape[:2]

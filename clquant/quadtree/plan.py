@@ -17,7 +17,7 @@ MAX_TILE_LEVEL = 6  # tiles of 64 pixels per side; forms other than the portable
 
 
 class Launch(NamedTuple):
-    """What `Session.launch` takes: a kernel, its work-items, the size of its work-groups, its arguments by name."""
+    """Arguments of `Session.launch`: a kernel, its work-items, the size of its work-groups, its arguments by name."""
 
     kernel: runtime.Kernel
     items: int
@@ -80,7 +80,7 @@ class Plan:
         return {"pixels": self.region.pixels, "origin": np.uint64(self.region.origin)}
 
     def geometry(self) -> dict[str, Any]:
-        """What all kernels which read pixels take."""
+        """Return the arguments that all kernels which read pixels share."""
         region = self.region
         sizes = {"pitch": region.pitch, "width": region.width, "height": region.height}
         return {**self.pixels(), **{name: np.uint32(size) for name, size in sizes.items()}}

@@ -118,7 +118,7 @@ class _Form:
 
 @dataclass(frozen=True)
 class _Job:
-    """What both phases of a band share: buffers, rows of blocks, channels."""
+    """Buffers, rows of blocks and channels that both phases of a band share."""
 
     image: runtime.Buffer
     output: runtime.Buffer
@@ -162,7 +162,7 @@ class BlockHalftone:
 
     @functools.cached_property
     def _finer(self) -> runtime.Buffer:
-        """What 16-bit values are worth, and the thresholds of what is below a unit."""
+        """Upload the worths of 16-bit values, and the thresholds of fractions of a unit."""
         worth = finer_units(self._settings.linear) if self._bits == 16 else np.zeros(1, np.int32)
         return self._scope.copy_of(np.concatenate([worth, bayer(4).ravel().astype(np.int32)]))
 
@@ -242,7 +242,7 @@ class BlockHalftone:
         )
 
     def _shared(self, job: _Job, begin: int) -> dict[str, Any]:
-        """What all forms take for rows of blocks from `begin` on, by name."""
+        """Return the arguments that all forms share, by name, for rows of blocks from `begin` on."""
         return {
             "image": job.image,
             "output": job.output,
@@ -276,7 +276,7 @@ class BlockHalftone:
 def _open_halftone(
     session: runtime.Session, settings: Settings, shown: npt.NDArray[np.uint8], bits: int
 ) -> Iterator[BlockHalftone]:
-    """Tables that last as long as the block: those of an earlier job with these settings, if there are any."""
+    """Lend a `BlockHalftone` while the block runs; an earlier job's with the same settings is reused."""
 
     def make(scope: runtime.Scope) -> BlockHalftone:
         return BlockHalftone(session, scope, settings, shown, bits)

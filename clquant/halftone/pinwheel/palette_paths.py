@@ -63,7 +63,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Common:
-    """What all forms of the scan take: the worths of values and the values of worths, numbers, the seed's key."""
+    """Arguments that all forms of the scan share: tables of worths and values, numbers, the seed's key."""
 
     light: npt.NDArray[np.int16]
     codes: npt.NDArray[np.uint8]

@@ -36,7 +36,7 @@ class SerialWarps:
 
     @property
     def _passed_bytes(self) -> int:
-        """What a strip passes on."""
+        """Bytes that a strip passes on."""
         return 4 * STEP * self._slots
 
     @property
