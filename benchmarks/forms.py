@@ -37,6 +37,7 @@ CALLS_PER_ROOM = {
     "neuquant": ("NeuQuant",),
     "quadtree": ("quadtree",),
     "spatial": ("spatial",),
+    "training": ("VQ",),
     "vq": ("VQ",),
 }
 """With what words the names of the jobs begin that a room's kernels can be part of."""

@@ -186,7 +186,7 @@ def jobs(session: runtime.Session, side: int) -> Iterator[Job]:
     maps = tuple(_waited(session, lambda one=one: kmeans.predict(one)) for one in small)  # type: ignore[misc]
     yield Job("map, 64 to 512", ("mapping.grid_pays",), maps)
     larger = [_on_device(session, host[: side // n, : side // n].copy()) for n in (4, 2, 1)]
-    diffused = tuple(_waited(session, lambda one=one: kmeans.predict(one, dither="fs")) for one in larger)  # type: ignore[misc]
+    diffused = tuple(_waited(session, lambda one=one: kmeans.predict(one, dither="leaky")) for one in larger)  # type: ignore[misc]
     yield Job(f"diffuse, {side // 4} to {side}", ("mapping.table_pays",), diffused)
     yield Job("map, with transfers", ("transfer.bands",), (lambda: kmeans.predict(host),))
     icons = _icons(host, 200 if session.limits.is_cpu else 2000)
