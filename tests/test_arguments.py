@@ -20,7 +20,7 @@ from clquant.cli import main
 from clquant.images import files
 from clquant.palette import animation
 from clquant.runtime import FileError, InvalidArgument, InvalidType
-from tests.portability.inputs import photo
+from portability.inputs import photo
 
 
 class Nameless:

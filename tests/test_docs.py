@@ -78,7 +78,7 @@ def test_what_is_named_exists(page):
         example = re.search(r"gallery/(plot_\w+)\.rst$", target)
         path = ROOT / "examples" / f"{example[1]}.py" if example else page.parent / target
         assert path.exists() or target.endswith("gallery/index.rst"), target
-    for module in re.findall(r"python -m ((?:benchmarks|tests|training)[\w.]*)", text):
+    for module in re.findall(r"python -m ((?:benchmarks|portability|tests|training)[\w.]*)", text):
         assert importlib.util.find_spec(module), module
     for name in re.findall(r"`(clquant(?:\.\w+)+)", text):
         if not name.endswith(".json"):
@@ -87,7 +87,7 @@ def test_what_is_named_exists(page):
                 if not hasattr(found, part):
                     importlib.import_module(f"{found.__name__}.{part}")
                 found = getattr(found, part)
-    for path in re.findall(r"`((?:cl|clquant|tests|benchmarks|docs|training)/[\w./]+)`", text):
+    for path in re.findall(r"`((?:cl|clquant|tests|portability|benchmarks|docs|training)/[\w./]+)`", text):
         assert (ROOT / path).exists(), path
 
 

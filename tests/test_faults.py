@@ -23,10 +23,10 @@ from clquant.kmeans.lloyd import Lloyd
 from clquant.runtime import session
 from clquant.runtime.memory import scope
 from clquant.runtime.program import programs
-from tests.portability.buffers import TrackedBuffer, tracked_allocation
-from tests.portability.hashes import golden
-from tests.portability.inputs import photo
-from tests.portability.jobs import JOBS, Job, digest
+from portability.buffers import TrackedBuffer, tracked_allocation
+from portability.hashes import golden
+from portability.inputs import photo
+from portability.jobs import JOBS, Job, digest
 
 SMALL = [job for job in JOBS if job.small]
 each_small_job = pytest.mark.parametrize("job", SMALL, ids=lambda job: job.name)
@@ -196,9 +196,9 @@ def test_fit_predict_may_fail_where_it_measures(
 def test_ctrl_c_ends_a_run_and_leaves_the_library_usable() -> None:
     program = """
 import signal, sys
-from tests.portability.buffers import TrackedBuffer, tracked_allocation
-from tests.portability.hashes import golden
-from tests.portability.jobs import JOBS, digest
+from portability.buffers import TrackedBuffer, tracked_allocation
+from portability.hashes import golden
+from portability.jobs import JOBS, digest
 from clquant import runtime
 
 job = next(job for job in JOBS if job.small)

@@ -19,7 +19,7 @@ import pytest
 import clquant
 from clquant import runtime
 from clquant.images import files
-from tests.portability.inputs import photo
+from portability.inputs import photo
 
 
 def _writers() -> dict[str, Callable[[pathlib.Path], None]]:

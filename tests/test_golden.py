@@ -7,11 +7,11 @@ import pytest
 
 from clquant import runtime
 from clquant.runtime.program import pocl, programs
-from tests.portability.compilers import intel_figures
-from tests.portability.hashes import golden
-from tests.portability.jobs import JOBS, Job, digest
-from tests.portability.matrix import HOSTILE
-from tests.portability.programs import GPU_LIKE
+from portability.compilers import intel_figures
+from portability.hashes import golden
+from portability.jobs import JOBS, Job, digest
+from portability.matrix import HOSTILE
+from portability.programs import GPU_LIKE
 
 # Quick on a simulator in forms that it does not take by itself, which have kernel files of their own.
 QUICK = ("kmeans many", "halftone 8", "halftone 16", "serial palette small", "map 7", "blue noise 16")

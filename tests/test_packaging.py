@@ -78,7 +78,7 @@ def test_the_wheel_holds_every_module_kernel_and_data_file(distributions):
     wanted = {p.relative_to(ROOT).as_posix() for p in package.rglob("*") if p.suffix in (".py", ".npz", ".typed")}
     assert wanted <= names
     assert {f"clquant/kernels/{name}" for name in kernels()} <= names
-    assert not any(name.startswith(("tests/", "benchmarks/")) for name in names)
+    assert not any(name.startswith(("tests/", "benchmarks/", "portability/")) for name in names)
 
 
 @pytest.mark.full

@@ -14,10 +14,10 @@ import pytest
 
 from clquant import runtime
 from clquant.runtime.program import programs
-from tests.portability import agree, compilers, forms, matrix, offline, reports, suite, worst_file
-from tests.portability.programs import FORMS, NEED_DOUBLES, NOT_BUILT, Build, load, recorded, save, unbuilt
-from tests.portability.reports import KeptReports, Report
-from tests.portability.runtimes import RUNTIMES, Runtime, UnavailableError
+from portability import agree, compilers, forms, matrix, offline, reports, suite, worst_file
+from portability.programs import FORMS, NEED_DOUBLES, NOT_BUILT, Build, load, recorded, save, unbuilt
+from portability.reports import KeptReports, Report
+from portability.runtimes import RUNTIMES, Runtime, UnavailableError
 
 FOLDER = programs.kernel_folder()
 FILES = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.cl"))

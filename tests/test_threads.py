@@ -12,10 +12,10 @@ import pytest
 import clquant
 from clquant import runtime
 from clquant.runtime.memory import scope
-from tests.portability.buffers import TrackedBuffer, tracked_allocation
-from tests.portability.hashes import golden
-from tests.portability.inputs import photo
-from tests.portability.jobs import JOBS, digest
+from portability.buffers import TrackedBuffer, tracked_allocation
+from portability.hashes import golden
+from portability.inputs import photo
+from portability.jobs import JOBS, digest
 
 SMALL = [job for job in JOBS if job.small]
 

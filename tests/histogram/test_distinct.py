@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from clquant import runtime
 from clquant.histogram import distinct as distinct_module
 from clquant.histogram.distinct import MAX_DISTINCT, distinct_colors
-from tests.portability.programs import GPU_LIKE
+from portability.programs import GPU_LIKE
 
 
 def found(pictures, most, queue=None):

@@ -13,8 +13,8 @@ import pytest
 
 from clquant import runtime
 from clquant.images import decode, decoder_work, jpeg_segments, metadata_work, moving
-from tests.portability import costly_files, worst_file
-from tests.portability.inputs import photo
+from portability import costly_files, worst_file
+from portability.inputs import photo
 
 SIZE = 300_000
 

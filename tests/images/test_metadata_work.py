@@ -15,8 +15,8 @@ import pytest
 
 from clquant import runtime
 from clquant.images import decode, metadata_work, moving
-from tests.portability import costly_files
-from tests.portability.inputs import photo
+from portability import costly_files
+from portability.inputs import photo
 
 TEXTS = "its packed texts take more memory than its"
 TAGS = "its tags take more memory than its"

@@ -18,9 +18,9 @@ import pytest
 import clquant
 from clquant import images
 from clquant.images import decode, moving, picture_files
-from tests.portability.fuzz import damaged
-from tests.portability.inputs import photo
-from tests.portability.picture_seeds import picture_seeds
+from portability.fuzz import damaged
+from portability.inputs import photo
+from portability.picture_seeds import picture_seeds
 
 EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 4 4\n%%EndComments\n{} loop\n%%EOF\n"
 

@@ -18,7 +18,7 @@ from clquant.cli import main
 from clquant.images import moving
 from clquant.palette.animation import animation_bytes
 from clquant.runtime import FileError, InvalidArgument
-from tests.portability import costly_files
+from portability import costly_files
 
 DELAYS = [50, 70, 1200, 90]
 

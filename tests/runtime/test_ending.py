@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 DAEMON = """
 import sys, threading, time
 import clquant
-from tests.portability.inputs import photo
+from portability.inputs import photo
 
 def work():
     while True:
@@ -52,7 +52,7 @@ while select.select([reading], [], [], 0)[0]:
 """
 CALLBACK = """
 import threading
-from tests.portability.inputs import photo
+from portability.inputs import photo
 
 def wait(done, total):
     told.set()

@@ -14,9 +14,9 @@ from clquant import runtime
 from clquant.runtime import session as session_module
 from clquant.runtime.memory import scope as memory
 from clquant.runtime.program.programs import ProgramCache
-from tests.portability.buffers import TrackedBuffer, tracked_allocation
-from tests.portability.hashes import golden
-from tests.portability.jobs import JOBS, Job, digest
+from portability.buffers import TrackedBuffer, tracked_allocation
+from portability.hashes import golden
+from portability.jobs import JOBS, Job, digest
 
 JOB_NAMES = ("kmeans rgb 8", "neuquant 8", "vq gray 4x4", "halftone 8", "quadtree rgb", "blue noise 16", "search 12")
 JOB_NAMES += ("spatial 5", "tiles", "quality gray")

@@ -13,8 +13,8 @@ from clquant import runtime
 from clquant.palette import engine
 from clquant.runtime.program import tuning
 from clquant.runtime.transfer import overlap
-from tests.portability.hashes import golden
-from tests.portability.jobs import JOBS, digest
+from portability.hashes import golden
+from portability.jobs import JOBS, digest
 
 # The golden jobs that read each engine's parameters, quick ones.
 READERS = {

@@ -14,8 +14,8 @@ import pytest
 
 from clquant import runtime, tiles
 from clquant.targets.tiles import stores
-from tests.portability.fuzz import damaged
-from tests.portability.store_seeds import codebook_case, histogram_case, store_case
+from portability.fuzz import damaged
+from portability.store_seeds import codebook_case, histogram_case, store_case
 
 NUMBERS = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n) SELECT"
 TABLE = "CREATE TABLE tiles(zoom_level, tile_column, tile_row, tile_data);"

@@ -1,4 +1,4 @@
-"""`python -m tests.portability.leaks`: thousands of calls of every engine; host memory and device buffers level off.
+"""`python -m portability.leaks`: thousands of calls of every engine; host memory and device buffers level off.
 
 Every engine does its whole round on small pictures of several sizes, with all memory paths in turn: as the device is,
 and as if it had memory of its own (buffers are then kept for the next job).
@@ -19,8 +19,8 @@ from typing import Any
 import clquant
 from clquant import runtime
 from clquant.runtime.memory import scope
-from tests.portability.buffers import TrackedBuffer, tracked_allocation
-from tests.portability.inputs import photo
+from portability.buffers import TrackedBuffer, tracked_allocation
+from portability.inputs import photo
 
 ALLOWED_BYTES = 4 << 20
 MARKS = 10

@@ -18,9 +18,9 @@ from clquant import images, quality, runtime
 from clquant.mapping import error
 from clquant.palette import animation, engine
 from clquant.runtime.device.limits import Limits
-from tests.portability import further_calls, wild
-from tests.portability.call import Call, Check, Good, one_of, shown
-from tests.portability.inputs import photo
+from portability import further_calls, wild
+from portability.call import Call, Check, Good, one_of, shown
+from portability.inputs import photo
 
 
 def _told(done: int, total: int) -> None:

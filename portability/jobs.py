@@ -11,11 +11,11 @@ import numpy as np
 import clquant
 from clquant import runtime
 from clquant.histogram import device_table
-from tests.portability import job_runs as runs
-from tests.portability.crossed import CROSSED
-from tests.portability.deep import DEEP, SMALL_DEEP, table_bytes
-from tests.portability.inputs import photo
-from tests.portability.job_runs import Result as Result
+from portability import job_runs as runs
+from portability.crossed import CROSSED
+from portability.deep import DEEP, SMALL_DEEP, table_bytes
+from portability.inputs import photo
+from portability.job_runs import Result as Result
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ import PIL.Image
 import clquant
 from clquant import images, tiles
 from clquant.vq.container import clvq_format
-from tests.portability.inputs import photo
+from portability.inputs import photo
 
 Damage = Callable[[random.Random, bytes], bytes]
 Case = Callable[[random.Random], str | None]

@@ -14,7 +14,7 @@ import clquant
 from clquant import runtime
 from clquant.mapping.error import mean_squared_error
 from clquant.palette import engine
-from tests.portability.inputs import noise, photo
+from portability.inputs import noise, photo
 
 Result = Mapping[str, Any]
 

@@ -1,4 +1,4 @@
-"""`python -m tests.portability.hashes`: result hashes of every engine on one device, compared with the golden file."""
+"""`python -m portability.hashes`: result hashes of every engine on one device, compared with the golden file."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import time
 from typing import Any
 
 from clquant import runtime
-from tests.portability.jobs import JOBS, digest
-from tests.portability.programs import recorded, save
+from portability.jobs import JOBS, digest
+from portability.programs import recorded, save
 
-GOLDEN = pathlib.Path(__file__).parent.parent / "data" / "golden_hashes.json"
+GOLDEN = pathlib.Path(__file__).parent.parent / "tests" / "data" / "golden_hashes.json"
 
 
 def golden() -> dict[str, str]:

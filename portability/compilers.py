@@ -10,9 +10,9 @@ import tempfile
 import threading
 
 from clquant.runtime.program.programs import kernel_folder
-from tests.portability.programs import Build
-from tests.portability.reports import CLANG, Report
-from tests.portability.runtimes import UnavailableError, apt_install
+from portability.programs import Build
+from portability.reports import CLANG, Report
+from portability.runtimes import UnavailableError, apt_install
 
 AMD = ("gfx1030", "gfx90a", "gfx1100")
 INTEL = ("skl", "tgllp", "dg2")

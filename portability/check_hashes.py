@@ -1,4 +1,4 @@
-"""`python -m tests.portability.check_hashes`: the hashes of `clquant devices --check` anew, by the default device."""
+"""`python -m portability.check_hashes`: the hashes of `clquant devices --check` anew, by the default device."""
 
 from __future__ import annotations
 

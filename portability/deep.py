@@ -1,4 +1,4 @@
-"""Jobs of 16-bit pictures, for `tests/portability/jobs.py`."""
+"""Jobs of 16-bit pictures, for `portability/jobs.py`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import clquant
 from clquant import runtime
 from clquant.color import spaces
 from clquant.palette import engine
-from tests.portability.inputs import noise, photo
+from portability.inputs import noise, photo
 
 Result = Mapping[str, Any]
 

@@ -16,9 +16,9 @@ import numpy as np
 import clquant
 from clquant.cli import EXIT_FAILED, EXIT_USAGE
 from clquant.cli import main as command
-from tests.portability import wild
-from tests.portability.call import shown
-from tests.portability.calls import TABLE, calls
+from portability import wild
+from portability.call import shown
+from portability.calls import TABLE, calls
 
 
 def _is_much(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""`python -m tests.portability.offline`: every kernel compiled for AMD and Intel GPUs that are not there.
+"""`python -m portability.offline`: every kernel compiled for AMD and Intel GPUs that are not there.
 
 Each kernel is built with all constants that the jobs use: in its portable form, in the form that a GPU chooses, and in
 the form that a CPU chooses. A build error fails, and so does a spill to memory in a form that GPUs take; registers,
@@ -18,9 +18,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tests.portability.compilers import AMD, INTEL, WITHOUT_DOUBLES, Compilers, targets, versions
-from tests.portability.programs import FORMS, NEED_DOUBLES, NOT_BUILT, Build, builds_by_form, unbuilt
-from tests.portability.reports import KeptReports, Report
+from portability.compilers import AMD, INTEL, WITHOUT_DOUBLES, Compilers, targets, versions
+from portability.programs import FORMS, NEED_DOUBLES, NOT_BUILT, Build, builds_by_form, unbuilt
+from portability.reports import KeptReports, Report
 
 
 @dataclass(frozen=True)

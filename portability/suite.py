@@ -1,4 +1,4 @@
-"""`python -m tests.portability.suite`: the tests of the engines on OpenCL runtimes beside that of the test extra.
+"""`python -m portability.suite`: the tests of the engines on OpenCL runtimes beside that of the test extra.
 
 Each file of tests is a process of its own, several at a time. They share the folder of compiled programs, and `matrix`
 shares it too if it is given the same: Intel's runtime compiles for ten times as long as the tests run. The golden jobs
@@ -20,9 +20,9 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tests.portability.runtimes import RUNTIMES, Runtime, UnavailableError
+from portability.runtimes import RUNTIMES, Runtime, UnavailableError
 
-ROOT = pathlib.Path(__file__).parent.parent.parent
+ROOT = pathlib.Path(__file__).parent.parent
 # Begun first: Intel's runtime compiles quadtrees for seconds a program, half a minute with 16 bands.
 LONGEST = ("tests/quadtree/test_builder.py",)
 _PYTEST = (

@@ -1,4 +1,4 @@
-"""`python -m tests.portability.fuzz_long`: the cases of `fuzz` in processes: a crash or a hang is a finding too.
+"""`python -m portability.fuzz_long`: the cases of `fuzz` in processes: a crash or a hang is a finding too.
 
 Prints the findings of each target, then how many cases, signals, hangs, escaped errors and slow cases there were.
 """
@@ -33,7 +33,7 @@ def run_cases(target: str, seed: int, first: int, cases: int, watch: pathlib.Pat
     last = first + cases
     while first < last:
         watch.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "tests.portability.fuzz", "--target", target, "--seed", str(seed)]
+        command = [sys.executable, "-m", "portability.fuzz", "--target", target, "--seed", str(seed)]
         command += ["--first", str(first), "--cases", str(last - first), "--seconds", str(SECONDS_PER_PROCESS)]
         done = subprocess.run(
             [*command, "--watch", str(watch)], capture_output=True, check=False, timeout=SECONDS_PER_PROCESS * 2

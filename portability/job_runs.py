@@ -14,7 +14,7 @@ from clquant.histogram import device_table
 from clquant.histogram.counting import count_colors
 from clquant.mapping.error import mean_squared_error
 from clquant.palette import animation, engine
-from tests.portability.inputs import flat, noise, photo
+from portability.inputs import flat, noise, photo
 
 Result = Mapping[str, Any]
 

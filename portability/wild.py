@@ -15,7 +15,7 @@ import numpy as np
 import PIL.Image
 
 from clquant import runtime
-from tests.portability.inputs import photo
+from portability.inputs import photo
 
 
 class SpiteError(Exception):

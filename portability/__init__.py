@@ -1,4 +1,4 @@
 """Commands that check the promise of equal bits and what a person may do to it.
 
-`python -m tests.portability.hashes`, `matrix`, `offline`, `fuzz`, `leaks`.
+`python -m portability.hashes`, `matrix`, `offline`, `fuzz`, `leaks`.
 """

@@ -1,8 +1,8 @@
-"""`python -m tests.portability.fuzz`: damaged files into every reader, and wild arguments into every engine.
+"""`python -m portability.fuzz`: damaged files into every reader, and wild arguments into every engine.
 
 Every case must end in a result or in a ClquantError, within a second and within a bound on memory; a container with
 a checksum must refuse every change. Cases are numbered; a finding names its target, seed and number and is repeated by
-`--target NAME --seed S --first N --cases 1`. A crash or a hang ends the process: `tests.portability.fuzz_long` runs one
+`--target NAME --seed S --first N --cases 1`. A crash or a hang ends the process: `portability.fuzz_long` runs one
 per some thousand cases and goes on behind such a case.
 """
 
@@ -30,10 +30,10 @@ import clquant
 from clquant import images
 from clquant.color.formats import registry
 from clquant.images import moving
-from tests.portability.inputs import flat, photo
-from tests.portability.picture_seeds import UNREADABLE, picture_seeds
-from tests.portability.store_seeds import codebook_case, histogram_case, store_case
-from tests.portability.wild_calls import wild_call, wild_command
+from portability.inputs import flat, photo
+from portability.picture_seeds import UNREADABLE, picture_seeds
+from portability.store_seeds import codebook_case, histogram_case, store_case
+from portability.wild_calls import wild_call, wild_command
 
 MEMORY_BYTES = 2 << 30
 SECONDS = 1.0

@@ -1,4 +1,4 @@
-"""`python -m tests.portability.worst_file`: a search for the file that costs a reader most for its bytes.
+"""`python -m portability.worst_file`: a search for the file that costs a reader most for its bytes.
 
 Files are damaged again and again, and those that cost most beyond the pixels that they claim are damaged further; the
 files of `costly_files` are among them. Cost is processor time and the process's peak of memory; a second and 64 MB per
@@ -24,10 +24,10 @@ import clquant
 from clquant import images
 from clquant.color.formats import registry
 from clquant.images import decode, decoder_work, moving, picture_files
-from tests.portability import costly_files
-from tests.portability.fuzz import _animations, _palettes, _pictures, damaged
-from tests.portability.inputs import flat, photo
-from tests.portability.picture_seeds import picture_seeds
+from portability import costly_files
+from portability.fuzz import _animations, _palettes, _pictures, damaged
+from portability.inputs import flat, photo
+from portability.picture_seeds import picture_seeds
 
 CONSTANT_SECONDS, SECONDS_PER_MB, SECONDS_PER_PIXEL = 0.05, 1.0, 100e-9
 CONSTANT_BYTES, BYTES_PER_BYTE, BYTES_PER_PIXEL = 16 << 20, 64, 24

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import PIL.Image
 
-from tests.portability.inputs import photo
+from portability.inputs import photo
 
 # EPS would start Ghostscript; stubs read nothing without a handler of the application's; MPEG has no pixels. Icons of
 # Apple's are written with a picture of 1024x1024 pixels.

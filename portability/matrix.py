@@ -1,4 +1,4 @@
-"""`python -m tests.portability.matrix`: the golden hashes on every runtime, in every form, under hostile limits."""
+"""`python -m portability.matrix`: the golden hashes on every runtime, in every form, under hostile limits."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from clquant.check import processor
-from tests.portability.programs import FORMS, GPU_LIKE, PORTABLE
-from tests.portability.runtimes import RUNTIMES, Runtime, UnavailableError
+from portability.programs import FORMS, GPU_LIKE, PORTABLE
+from portability.runtimes import RUNTIMES, Runtime, UnavailableError
 
-ROOT = pathlib.Path(__file__).parent.parent.parent
+ROOT = pathlib.Path(__file__).parent.parent
 
 # Limits that some device somewhere has; every kernel must run under them and give the same bits.
 HOSTILE = (
@@ -72,7 +72,7 @@ def run(setting: Setting, options: argparse.Namespace, seconds: float) -> Outcom
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as scratch:
         log = pathlib.Path(scratch) / "oclgrind.log"
-        command = [sys.executable, "-W", "ignore", "-m", "tests.portability.hashes", "--device", setting.runtime.device]
+        command = [sys.executable, "-W", "ignore", "-m", "portability.hashes", "--device", setting.runtime.device]
         command += ["--small"] * setting.runtime.small + ["--only", options.only]
         if setting.record and options.record is not None:
             options.record.mkdir(parents=True, exist_ok=True)

@@ -17,8 +17,8 @@ import PIL.Image
 
 import clquant
 from clquant import panel, quality, tiles
-from tests.portability.call import Good
-from tests.portability.inputs import photo
+from portability.call import Good
+from portability.inputs import photo
 
 _DEEP = photo(9, 14).astype(np.uint16) * 257
 

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 from dataclasses import dataclass, field
 
-from tests.portability.programs import Build
+from portability.programs import Build
 
 CLANG = "clang-19"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from clquant import runtime
 from clquant.runtime.program import programs
-from tests.portability.jobs import JOBS
+from portability.jobs import JOBS
 
 # What a mid-range GPU of any vendor has; CPU-shaped variants and zero-copy are out of the way.
 GPU_LIKE = "is_cpu=0,unified_memory=0,work_group=256,local_memory=32768"

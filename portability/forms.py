@@ -1,4 +1,4 @@
-"""`python -m tests.portability.forms --device NVIDIA`: every kernel form that a device admits, on the golden jobs.
+"""`python -m portability.forms --device NVIDIA`: every kernel form that a device admits, on the golden jobs.
 
 Prints for each form how many jobs ran it and whether all of them gave their golden hashes. Ends with 1 if a hash
 differs, or if a form is admitted and no job runs it. Forms that CPUs never admit (VQ's ``mma``, ``warps``,
@@ -19,8 +19,8 @@ import clquant
 from clquant import runtime
 from clquant.runtime.program import variants
 from clquant.runtime.program.variants import Variant
-from tests.portability.hashes import find, golden
-from tests.portability.jobs import JOBS, Job, digest
+from portability.hashes import find, golden
+from portability.jobs import JOBS, Job, digest
 
 Form = tuple[str, str]  # name, kernel file
 
@@ -85,7 +85,7 @@ def run(queue: runtime.CommandQueue, jobs: Sequence[Job] = JOBS) -> dict[Form, l
 
 def main(arguments: list[str] | None = None) -> int:
     """Print one line per form."""
-    parser = argparse.ArgumentParser(prog="tests.portability.forms", description=__doc__)
+    parser = argparse.ArgumentParser(prog="portability.forms", description=__doc__)
     parser.add_argument("--device", default="", help="part of the device's name or its platform's name or version")
     device = find(parser.parse_args(arguments).device)
     print(runtime.describe(device))

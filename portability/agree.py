@@ -1,4 +1,4 @@
-"""`python -m tests.portability.agree`: random jobs give the same bits in every form, under any limits, on every device.
+"""`python -m portability.agree`: random jobs give the same bits in every form, under any limits, on every device.
 
 The golden jobs are few and fixed; these are drawn: shapes from one pixel on, one row or one column, primes, flat, noisy
 and transparent pictures, with arguments from the whole of their ranges. Cases are numbered; a finding names its seed
@@ -24,8 +24,8 @@ import clquant
 from clquant import runtime
 from clquant.mapping.error import mean_squared_error
 from clquant.palette import engine
-from tests.portability.inputs import flat, photo
-from tests.portability.jobs import Result, digest
+from portability.inputs import flat, photo
+from portability.jobs import Result, digest
 
 Random = random.Random
 Made = tuple[str, Callable[[runtime.CommandQueue], Result]]
