@@ -159,7 +159,7 @@ def complete() -> None:
 
 
 def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"clquant.cli.{name}")
+    return importlib.import_module(f"clquant.cli.commands.{name}")
 
 
 def main(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,48 @@ import PIL.Image
 
 from clquant.cli import cluster
 from clquant.cli.inputs import Source
-from clquant.cli.palette_large import is_zarr, suffix_of
-from clquant.images import geo, lazy
+from clquant.images import geo, lazy, tiff_head
 from clquant.images.decode import narrowed
+
+ZARR = ".zarr"
+# TIFFs of more pixels are worked on in parts.
+MOST_PIXELS_AT_ONCE = 1 << 27
+
+
+@dataclass(frozen=True)
+class Parts:
+    """An input that is not read at once.
+
+    Attributes
+    ----------
+    path : str
+    """
+
+    path: str
+
+
+def is_zarr(path: str) -> bool:
+    """Whether a path is that of a zarr, by its name."""
+    return path.rstrip("/" + os.sep).lower().endswith(ZARR)
+
+
+def suffix_of(source: Source) -> str | None:
+    """The suffix that the result of an input which is read in parts gets by default; None of others."""
+    if source.piped:
+        return None
+    if lazy.is_store(source.path):
+        return ZARR
+    return ".tif" if _is_large_tiff(source.path) else None
+
+
+def _is_large_tiff(path: str) -> bool:
+    if geo.is_geotiff(path):
+        return geo.is_installed()
+    if os.path.splitext(path)[1].lower() not in geo.SUFFIXES:
+        return False
+    found = tiff_head.first_directory(path)
+    pixels = found.get(tiff_head.WIDTH, 0) * found.get(tiff_head.HEIGHT, 0)
+    return pixels > MOST_PIXELS_AT_ONCE and lazy.opened(path) is not None
 
 
 def is_read(source: Source) -> bool:

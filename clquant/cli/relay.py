@@ -98,7 +98,9 @@ def portable(args: argparse.Namespace) -> dict[str, Any]:
 def one(given: dict[str, Any], path: str, target: str) -> Result:
     """What a worker does: the command on one input. What it says is kept."""
     args = argparse.Namespace(**given | {"inputs": [path], "output": target, "told": []})
-    run_command: Callable[[argparse.Namespace], int] = importlib.import_module(f"clquant.cli.{args.command}").run
+    run_command: Callable[[argparse.Namespace], int] = importlib.import_module(
+        f"clquant.cli.commands.{args.command}"
+    ).run
     try:
         run_command(args)
     except ClquantError as error:

@@ -14,7 +14,8 @@ import PIL.Image
 import pytest
 
 from clquant import Palette
-from clquant.cli import devices, main
+from clquant.cli import main
+from clquant.cli.commands import devices
 from tests.reference.sixel import decode
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -83,7 +83,7 @@ def test_large_files_are_decoded_by_bands(
     folder: pathlib.Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["vq", "encode", "in", "--gray", "-n", "8", "--refine", "2", "-q", "-o", "coded"]) == 0
-    monkeypatch.setattr("clquant.cli.vq.MOST_PIXELS_AT_ONCE", 8)
+    monkeypatch.setattr("clquant.cli.commands.vq.MOST_PIXELS_AT_ONCE", 8)
     monkeypatch.setattr("clquant.dask.coding.PIXELS_AT_ONCE", 1)
     capsys.readouterr()
     for target, more in (("one", ()), ("other", ("--cluster", address))):

@@ -12,7 +12,8 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from clquant.cli import compare_page, main
+from clquant.cli import main
+from clquant.cli.commands.compare import page as compare_page
 
 PICTURE = np.arange(5 * 7 * 3, dtype=np.uint8).reshape(5, 7, 3)
 

@@ -9,7 +9,8 @@ import warnings
 import pytest
 
 from clquant import check, runtime
-from clquant.cli import device_check, main
+from clquant.cli import main
+from clquant.cli.commands.devices import check as device_check
 from clquant.runtime.device import discovery, fitness
 
 

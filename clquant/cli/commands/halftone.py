@@ -15,10 +15,10 @@ import PIL.Image
 from clquant import images
 from clquant.cli import batch, cluster, common, in_parts, inputs
 from clquant.cli.colors import given_palette
+from clquant.cli.in_parts import Parts, suffix_of
 from clquant.cli.inputs import Source
 from clquant.cli.loading import Loaded, load_still, note_lost
 from clquant.cli.outputs import Outputs, lossless_kind, named, not_there, picture_bytes, shown, source_name
-from clquant.cli.palette_large import Parts, suffix_of
 from clquant.color import spaces
 from clquant.color.formats import png
 from clquant.color.formats.gif import MAX_COLORS

@@ -7,25 +7,22 @@ import contextlib
 import os
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from clquant import images
-from clquant.cli import batch, cluster, common, inputs, palette_report
+from clquant.cli import batch, cluster, common, in_parts, inputs
+from clquant.cli.commands.palette import report
+from clquant.cli.commands.palette.options import MOST_COLORS
+from clquant.cli.commands.palette.work import Options
 from clquant.cli.inputs import Source
 from clquant.cli.loading import note_lost, unkept_by_tiff
 from clquant.cli.outputs import STDOUT, Outputs
-from clquant.cli.palette_options import MOST_COLORS
-from clquant.cli.palette_work import Options
 from clquant.color.palette import Palette, TransparencyError
-from clquant.images import geo, lazy, tiff_head
+from clquant.images import geo, lazy
 from clquant.images.geo_files import GeoTiff
 from clquant.palette import engine
 from clquant.runtime import FileError, InvalidArgument, PictureError
 
-ZARR = ".zarr"
-# TIFFs of more pixels are worked on in parts.
-MOST_PIXELS_AT_ONCE = 1 << 27
 # Options that see the whole picture, and their values if they are not given.
 _WHOLE = {
     "alpha": "palette",
@@ -41,49 +38,13 @@ _WHOLE = {
 }
 
 
-@dataclass(frozen=True)
-class Parts:
-    """An input that is not read at once.
-
-    Attributes
-    ----------
-    path : str
-    """
-
-    path: str
-
-
-def is_zarr(path: str) -> bool:
-    """Whether a path is that of a zarr, by its name."""
-    return path.rstrip("/" + os.sep).lower().endswith(ZARR)
-
-
-def suffix_of(source: Source) -> str | None:
-    """The suffix that the result of an input which is read in parts gets by default; None of others."""
-    if source.piped:
-        return None
-    if lazy.is_store(source.path):
-        return ZARR
-    return ".tif" if _is_large_tiff(source.path) else None
-
-
-def _is_large_tiff(path: str) -> bool:
-    if geo.is_geotiff(path):
-        return geo.is_installed()
-    if os.path.splitext(path)[1].lower() not in geo.SUFFIXES:
-        return False
-    found = tiff_head.first_directory(path)
-    pixels = found.get(tiff_head.WIDTH, 0) * found.get(tiff_head.HEIGHT, 0)
-    return pixels > MOST_PIXELS_AT_ONCE and lazy.opened(path) is not None
-
-
 def is_in_parts(args: argparse.Namespace, source: Source, target: str | None) -> bool:
     """Whether an input goes to its result in parts."""
     if source.piped or target is None or target == STDOUT:
         return False
-    if is_zarr(target):
+    if in_parts.is_zarr(target):
         return True
-    return _is_tiff(target) and (args.memory is not None or _has_layout(args) or suffix_of(source) is not None)
+    return _is_tiff(target) and (args.memory is not None or _has_layout(args) or in_parts.suffix_of(source) is not None)
 
 
 def _is_tiff(target: str) -> bool:
@@ -99,31 +60,29 @@ def check(args: argparse.Namespace, pairs: Iterable[tuple[Source, str | None]]) 
     """Refuse options that do not go with results that are written in parts, or go with those alone."""
     lazy.memory_bytes(args.memory)
     pairs = list(pairs)
-    in_parts = [target for source, target in pairs if is_in_parts(args, source, target)]
+    targets = [target for source, target in pairs if is_in_parts(args, source, target)]
     for option in ("memory", "resume"):
-        if getattr(args, option) and not in_parts:
+        if getattr(args, option) and not targets:
             raise InvalidArgument(f"--{option} goes with results that end in .zarr or .tif")
     for option in ("cog", "overviews"):
         if getattr(args, option) and not all(is_in_parts(args, *pair) and _is_tiff(pair[1] or "") for pair in pairs):
             raise InvalidArgument(f"--{option} goes with results that end in .tif, of files")
     if _has_layout(args) and not geo.is_installed():
-        raise FileError(f"cannot write {in_parts[0]!r}: rasterio is not installed (pip install clquant[geo])")
-    if not in_parts:
+        raise FileError(f"cannot write {targets[0]!r}: rasterio is not installed (pip install clquant[geo])")
+    if not targets:
         return
     for name, absent in _WHOLE.items():
         if getattr(args, name, absent) != absent:
             option = name.replace("_", "-")
-            raise InvalidArgument(f"--{option} needs the whole picture, but {in_parts[0]!r} is written in parts")
+            raise InvalidArgument(f"--{option} needs the whole picture, but {targets[0]!r} is written in parts")
     if args.use is None and args.method == "spatial":
-        raise InvalidArgument(
-            f"--method is {args.method}; allowed for {in_parts[0]!r}, read in parts: kmeans, neuquant"
-        )
+        raise InvalidArgument(f"--method is {args.method}; allowed for {targets[0]!r}, read in parts: kmeans, neuquant")
     if args.order == "popularity":
-        raise InvalidArgument(f"--order popularity needs the whole picture, but {in_parts[0]!r} is written in parts")
+        raise InvalidArgument(f"--order popularity needs the whole picture, but {targets[0]!r} is written in parts")
 
 
 def one(
-    options: Options, places: Outputs, target: str, shared: Palette | None, source: Source, parts: Parts
+    options: Options, places: Outputs, target: str, shared: Palette | None, source: Source, parts: in_parts.Parts
 ) -> batch.Finish:
     """One input to its result in parts, by the palette of all inputs if there is one."""
     args, begin, label = options.args, time.perf_counter(), source.relative.name
@@ -146,7 +105,7 @@ def one(
                 progress=progress,
                 out=_out(args, target),
                 memory=args.memory,
-                resume=args.resume and is_zarr(target),
+                resume=args.resume and in_parts.is_zarr(target),
             )
     note_lost(args, source, target, unkept_by_tiff(parts.path))
     if args.save_palette is not None:
@@ -198,7 +157,7 @@ def _report(
     nbytes, input_bytes = (os.path.getsize(path) if os.path.isfile(path) else None for path in (target, source.path))
     common.say(
         args,
-        f"{source.relative} -> {target}: {width}x{height}, {palette_report.count_of(len(palette))}"
+        f"{source.relative} -> {target}: {width}x{height}, {report.count_of(len(palette))}"
         f"{common.sizes(nbytes, input_bytes)}, {seconds:.2f} s",
         input=source.path,
         output=target,

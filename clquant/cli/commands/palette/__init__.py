@@ -10,25 +10,15 @@ import time
 from functools import partial
 from typing import Any
 
-from clquant.cli import (
-    batch,
-    cluster,
-    common,
-    inputs,
-    palette_films,
-    palette_large,
-    palette_options,
-    palette_report,
-    processes,
-    streams,
-    terminal,
-)
+from clquant.cli import batch, cluster, common, in_parts, inputs, processes, streams, terminal
 from clquant.cli.colors import given_palette
+from clquant.cli.commands.palette import films, large, report
+from clquant.cli.commands.palette import options as palette_options
+from clquant.cli.commands.palette.work import Options
+from clquant.cli.in_parts import Parts
 from clquant.cli.inputs import Inputs, Source
 from clquant.cli.loading import Loaded, load, note_lost
 from clquant.cli.outputs import LOSSY, STDOUT, Outputs, kind_of, named, not_there, shown, source_name
-from clquant.cli.palette_large import Parts
-from clquant.cli.palette_work import Options
 from clquant.color.display import DISPLAY_FORMATS
 from clquant.color.formats import registry
 from clquant.color.formats.names import SMALL_DISPLAYS
@@ -49,8 +39,8 @@ def run(args: argparse.Namespace) -> int:
         terminal.check()
     sources = inputs.expand(args.inputs)
     count = "palette" if args.use is not None else palette_options.colors(args)
-    films = palette_films.suffixes(sources)
-    name = named(args.name, lambda source: f"{source.stem}-{count}{films[source]}", colors=count)
+    suffixes = films.suffixes(sources)
+    name = named(args.name, lambda source: f"{source.stem}-{count}{suffixes[source]}", colors=count)
     if args.animate is None and not (_only_told(args) and args.output is None):
         sources = inputs.without_own_results(sources, name, args.output, _origin if args.name is None else None)
     places = Outputs(sources, [args.use, args.weights, args.fixed], force=args.force)
@@ -65,20 +55,20 @@ def run(args: argparse.Namespace) -> int:
         pairs = not_there(args, sources, targets)
         if not pairs:
             return 0
-        palette_large.check(args, pairs)
+        large.check(args, pairs)
         if args.cluster is not None:
             if args.jobs is not None:
                 raise InvalidArgument("--jobs and --cluster are given; allowed: one of them")
             return _on_cluster(args, used, places, pairs)
         jobs = processes.wanted(args, pairs, ["show", "stats", "shared", "save_palette"])
-        if jobs > 1 and not any(palette_large.is_in_parts(args, *pair) for pair in pairs):
+        if jobs > 1 and not any(large.is_in_parts(args, *pair) for pair in pairs):
             return processes.run(args, pairs, jobs)
     for other in ("cluster", "jobs"):
         if args.animate is not None and getattr(args, other) is not None:
             raise InvalidArgument(f"--animate and --{other} are given; allowed: one of them")
     options = Options(args, common.open_queue(args), used, palette_options.ditherer(args))
     if args.animate is not None:
-        return palette_films.animate(options, sources, places)
+        return films.animate(options, sources, places)
     todo, targets = [source for source, _ in pairs], [target for _, target in pairs]
     read: batch.Read[Loaded | Parts] = partial(_read, args, dict(pairs))
     shared: Palette | None = getattr(args, "learned", None)
@@ -102,23 +92,23 @@ def _on_cluster(
         cluster.check(args, pairs, ["psnr", "mse", "weights"])
         if args.method != "kmeans":
             raise InvalidArgument(f"--method is {args.method}; allowed for --shared with --cluster: kmeans")
-    in_parts = [pair for pair in pairs if palette_large.is_in_parts(args, *pair)]
-    whole = [pair for pair in pairs if pair not in in_parts]
+    apart = [pair for pair in pairs if large.is_in_parts(args, *pair)]
+    whole = [pair for pair in pairs if pair not in apart]
     with cluster.opened(args):
         options = Options(args, common.open_queue(args), used, palette_options.ditherer(args))
         shared = options.learn([_spread(args, *pair) for pair in pairs], "all inputs") if args.shared else None
         status = cluster.run(args, whole, {"shared": False, "learned": shared}) if whole else 0
-        if in_parts:
-            targets = [target for _, target in in_parts]
-            read: batch.Read[Loaded | Parts] = partial(_read, args, dict(in_parts))
+        if apart:
+            targets = [target for _, target in apart]
+            read: batch.Read[Loaded | Parts] = partial(_read, args, dict(apart))
             work = partial(_one, options, places, targets, shared)
-            status = max(status, batch.run(args, [source for source, _ in in_parts], read, work))
+            status = max(status, batch.run(args, [source for source, _ in apart], read, work))
     return status
 
 
 def _spread(args: argparse.Namespace, source: Source, target: str | None) -> Any:
     """An input as workers read it."""
-    if palette_large.is_in_parts(args, source, target):
+    if large.is_in_parts(args, source, target):
         return cluster.picture(source.path)
     return cluster.later(_frames, args, source)
 
@@ -127,7 +117,7 @@ def _frames(args: argparse.Namespace, source: Source) -> list[Any]:
     """All frames of an input, on a worker."""
     loaded = load(source, args.icc == "keep")
     settled = dataclasses.replace(loaded, pixels=palette_options.settled(args, loaded.pixels))
-    return palette_films.all_frames(args, source, settled)
+    return films.all_frames(args, source, settled)
 
 
 def _used(args: argparse.Namespace) -> Palette | None:
@@ -148,22 +138,22 @@ def _only_told(args: argparse.Namespace) -> bool:
 def _targets(args: argparse.Namespace, sources: Inputs, places: Outputs, name: inputs.Naming) -> list[str | None]:
     """Where results go, one per input; None if they are only shown, and of an animation its one file."""
     if args.animate is not None:
-        return [palette_films.target(args, places)]
+        return [films.target(args, places)]
     if _only_told(args) and args.output is None:
         return [None] * len(sources)
     targets = places.each(args.output, name)
     for target in targets:
-        if not palette_large.is_zarr(target) and kind_of(target) not in SMALL_DISPLAYS and args.lvgl is not None:
+        if not in_parts.is_zarr(target) and kind_of(target) not in SMALL_DISPLAYS and args.lvgl is not None:
             raise InvalidArgument(f"--lvgl goes with .c, .h and .bin, not {target!r}")
     return [*targets]
 
 
 def _read(args: argparse.Namespace, targets: dict[Source, str | None], source: Source) -> Loaded | Parts:
     target = targets[source]
-    if palette_large.is_in_parts(args, source, target):
+    if large.is_in_parts(args, source, target):
         return Parts(source.path)
     loaded = load(source, args.icc == "keep", max_bits=16)
-    if loaded.frames > 1 and target is not None and not palette_films.holds_frames(target, loaded):
+    if loaded.frames > 1 and target is not None and not films.holds_frames(target, loaded):
         common.note(
             args,
             f"{source.relative}: the first of {loaded.frames} frames; .gif, .png, .apng and .webp hold all of them",
@@ -188,7 +178,7 @@ def _learned_together(
         if isinstance(loaded, Parts):
             pictures.append(loaded.path)
         elif isinstance(loaded, Loaded):
-            pictures += palette_films.all_frames(options.args, source, loaded)
+            pictures += films.all_frames(options.args, source, loaded)
     if not pictures:
         raise next(error for error in kept.values() if isinstance(error, ClquantError))
 
@@ -212,9 +202,9 @@ def _one(
 ) -> batch.Finish:
     args, target = options.args, targets[number]
     if isinstance(loaded, Parts):
-        return palette_large.one(options, places, str(target), shared, source, loaded)
-    if target is not None and palette_films.holds_frames(target, loaded):
-        return palette_films.film(options, places, target, shared, source, loaded)
+        return large.one(options, places, str(target), shared, source, loaded)
+    if target is not None and films.holds_frames(target, loaded):
+        return films.film(options, places, target, shared, source, loaded)
     begin = time.perf_counter()
     label, picture = source.relative.name, loaded.pixels
     kind = None if target is None else kind_of(target)
@@ -233,7 +223,7 @@ def _one(
     error = 0.0
     if common.is_reported(args):
         seen = decode.from_bytes(data, str(target)) if lossy else result.to_array()
-        error = palette_report.psnr(seen, picture, options.queue)
+        error = report.psnr(seen, picture, options.queue)
     if args.save_palette is not None:
         result.palette.write(args.save_palette)
     if args.show:
@@ -241,7 +231,7 @@ def _one(
     if args.stats and not common.wants_json(args):
         height, width = result.shape
         streams.write_text(
-            palette_report.stats_table(f"{streams.printable(str(source.relative))}, {width}x{height}", result) + "\n"
+            report.stats_table(f"{streams.printable(str(source.relative))}, {width}x{height}", result) + "\n"
         )
 
     input_bytes = loaded.file_bytes(source)
@@ -276,7 +266,7 @@ def _smaller(
         return data
     if loaded.data is None and os.path.getsize(source.path) > len(data):
         return data
-    if not palette_report.same_picture(result, loaded.pixels):
+    if not report.same_picture(result, loaded.pixels):
         return data
     own = files.read_bytes(source.path) if loaded.data is None else loaded.data
     return own if len(own) <= len(data) else data
@@ -293,7 +283,7 @@ def _report(
 ) -> None:
     height, width = result.shape
     where = "the terminal" if target is None else shown(target)
-    count = palette_report.count_of(len(result.palette))
+    count = report.count_of(len(result.palette))
     losses = " with this format's losses" if target is not None and kind_of(target) in LOSSY else ""
     if target is None and args.stats and not args.show:
         where = "statistics"
@@ -308,7 +298,7 @@ def _report(
         width=width,
         height=height,
         n_colors=len(result.palette),
-        colors=palette_report.shares(result) if args.stats and common.wants_json(args) else result.palette.hex(),
+        colors=report.shares(result) if args.stats and common.wants_json(args) else result.palette.hex(),
         psnr=error,
         bytes=nbytes,
         input_bytes=input_bytes,

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 import clquant
-from clquant.cli import batch, common, inputs, palette_report
+from clquant.cli import batch, common, inputs
 from clquant.cli.colors import given_palette
+from clquant.cli.commands.palette import report
 from clquant.cli.inputs import Source
 from clquant.cli.loading import load_still
 from clquant.cli.outputs import Outputs, lossless_kind, named, not_there, shown, source_name
@@ -110,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
                 engine.fit(picture, progress=progress)
             made = engine.quantize(picture, args.dither)
         numbers = engine.tile_numbers(made)
-        error = palette_report.psnr(made.to_array(), picture, queue) if common.is_reported(args) else 0.0
+        error = report.psnr(made.to_array(), picture, queue) if common.is_reported(args) else 0.0
         return partial(_finish, args, places, str(pairs[number][1]), source, made, numbers, error, begin)
 
     return batch.run(args, todo, read, work)

@@ -6,7 +6,8 @@ import argparse
 from dataclasses import dataclass
 from typing import Any
 
-from clquant.cli import common, palette_options
+from clquant.cli import common
+from clquant.cli.commands.palette import options as palette_options
 from clquant.color.formats.names import SMALL_DISPLAYS, SOURCES
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette

@@ -7,7 +7,8 @@ import json
 import os
 
 from clquant import runtime
-from clquant.cli import common, device_check, streams
+from clquant.cli import common, streams
+from clquant.cli.commands.devices import check
 from clquant.cli.table import Table
 from clquant.runtime.device.discovery import DEVICE_VARIABLE
 
@@ -37,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """List the devices, or check them."""
     if args.check:
-        return device_check.run(args)
+        return check.run(args)
     common.refuse(args, ("only", "report"), "without --check; allowed: with --check")
     there = runtime.list_devices()
     default, note = None, ""

@@ -16,7 +16,9 @@ import PIL.ImageDraw
 import PIL.ImageFont
 
 from clquant import quality
-from clquant.cli import batch, common, compare_page, inputs, palette_options, streams
+from clquant.cli import batch, common, inputs, streams
+from clquant.cli.commands.compare import page
+from clquant.cli.commands.palette.options import engine_class
 from clquant.cli.inputs import Source
 from clquant.cli.loading import Loaded, load
 from clquant.cli.outputs import STDOUT, Outputs, named, not_there, picture_bytes
@@ -153,7 +155,7 @@ def _pages(args: argparse.Namespace, places: Outputs, sources: inputs.Inputs) ->
 
 def _page(source: Source, args: argparse.Namespace, original: Picture, entries: list[Entry]) -> bytes:
     shape = [min(side, args.crop or side) for side in original.shape[:2]]
-    return compare_page.page(
+    return page.page(
         f"{streams.printable(source.relative.name)}, {args.colors} colours",
         _middle(original, *shape),
         {entry.name: _middle(entry.picture, *shape) for entry in entries},
@@ -210,7 +212,7 @@ def _methods(args: argparse.Namespace, queue: CommandQueue) -> dict[str, Method]
 def _ours(
     args: argparse.Namespace, queue: CommandQueue, method: str, space: str, picture: Picture, colors: int
 ) -> Picture:
-    engine: Any = palette_options.engine_class(method)(colors, color_space=space, random_state=args.seed, queue=queue)
+    engine: Any = engine_class(method)(colors, color_space=space, random_state=args.seed, queue=queue)
     result: Picture = engine.fit(picture).transform(picture, args.dither)
     return result
 
