@@ -23,6 +23,11 @@ def table(rng: np.random.Generator, count: int, components: int) -> npt.NDArray[
     return (centers[rng.integers(0, 7, count)] + rng.integers(-30, 30, (count, components))).astype(np.uint8)
 
 
+def flat(first: Any) -> npt.NDArray[np.uint8]:
+    """Rows of five components, all but the first zero."""
+    return np.pad(np.asarray(first, np.uint8)[:, None], ((0, 0), (0, 4)))
+
+
 def assert_reference(
     model: VectorQuantizer, given: Rows, whole: npt.NDArray[np.int64], weights: Any, bits: int
 ) -> None:
@@ -76,7 +81,7 @@ def test_weights_and_forms_equal_the_reference(
 
 
 def test_all_dtypes_of_the_same_numbers_give_the_same_labels(queue: Any, rng: np.random.Generator) -> None:
-    given = table(rng, 200, 6) // 2
+    given = table(rng, 200, 5) // 2
     plain = VectorQuantizer(9, refine=0, queue=queue)
     expected = plain.fit_predict(given.astype(np.float32))
     for dtype in (np.float16, np.float64, np.int32, np.int64):
@@ -88,7 +93,7 @@ def test_all_dtypes_of_the_same_numbers_give_the_same_labels(queue: Any, rng: np
 
 
 def test_distances_score_and_the_way_back(queue: Any, rng: np.random.Generator) -> None:
-    given = rng.normal(0, 100, (70, 9))
+    given = rng.normal(0, 100, (70, 5))
     model = VectorQuantizer(5, queue=queue).fit(given)
     rounded = np.rint(given / model.scale_) * model.scale_
     expected = ((rounded[:, None] - model.cluster_centers_) ** 2).sum(2)
@@ -100,17 +105,16 @@ def test_distances_score_and_the_way_back(queue: Any, rng: np.random.Generator) 
 
 
 def test_ties_go_to_the_lowest_index_and_no_codeword_is_dead(queue: Any, rng: np.random.Generator) -> None:
-    start = np.array([[0], [10], [10], [20]], np.uint8)
-    model = VectorQuantizer(4, init=start, queue=queue).fit(np.repeat(np.arange(0, 40, 3), 4).astype(np.uint8)[:, None])
-    assert len(np.unique(model.labels_)) == 4
-    model = VectorQuantizer(2, init=[[0], [10]], max_iter=1, queue=queue).fit(np.array([[0], [10]], np.uint8))
-    np.testing.assert_array_equal(model.predict(np.array([[5], [6]], np.uint8)), [0, 1])
-    given = table(rng, 300, 4)
+    start, given = flat([0, 10, 10, 20]), flat(np.repeat(np.arange(0, 40, 3), 4))
+    assert len(np.unique(VectorQuantizer(4, init=start, queue=queue).fit(given).labels_)) == 4
+    model = VectorQuantizer(2, init=flat([0, 10]), max_iter=1, queue=queue).fit(flat([0, 10]))
+    np.testing.assert_array_equal(model.predict(flat([5, 6])), [0, 1])
+    given = table(rng, 300, 5)
     assert len(np.unique(VectorQuantizer(64, queue=queue).fit(given).labels_)) == 64
 
 
 def test_the_best_of_several_seeds_is_kept(queue: Any, rng: np.random.Generator) -> None:
-    given = table(rng, 150, 3)
+    given = table(rng, 150, 5)
     each = [VectorQuantizer(9, refine=0, random_state=s, queue=queue).fit(given) for s in (3, 4, 5)]
     best = VectorQuantizer(9, refine=0, random_state=3, n_init=3, queue=queue).fit(given)
     assert best.inertia_ == min(model.inertia_ for model in each)
@@ -121,14 +125,14 @@ def test_the_best_of_several_seeds_is_kept(queue: Any, rng: np.random.Generator)
 def test_portions_give_the_same_bits(
     queue: Any, rng: np.random.Generator, weighted: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
-    given = rng.normal(0, 1, (257, 6)).astype(np.float32)
+    given = rng.normal(0, 1, (257, 5)).astype(np.float32)
     weights = rng.random(257) if weighted else None
     model = VectorQuantizer(11, refine=3, queue=queue)
     expected = model.fit(given, sample_weight=weights).codebook_
     labels, inertia = model.labels_, model.inertia_
     np.save(tmp_path / "rows.npy", given)
-    monkeypatch.setattr(rows, "PORTION_BYTES", 8 * 6 * 50)
-    monkeypatch.setattr(rows.RowSource.portion_rows, "__defaults__", (8 * 6 * 50,))
+    monkeypatch.setattr(rows, "PORTION_BYTES", 8 * 5 * 50)
+    monkeypatch.setattr(rows.RowSource.portion_rows, "__defaults__", (8 * 5 * 50,))
     monkeypatch.setattr(fit, "_DEVICE_SHARE", 1 << 60)
     for source in (given, tmp_path / "rows.npy", np.load(tmp_path / "rows.npy", mmap_mode="r")):
         model.fit(source, sample_weight=weights)
@@ -138,22 +142,22 @@ def test_portions_give_the_same_bits(
 
 
 def test_files_of_vectors(queue: Any, rng: np.random.Generator, tmp_path: pathlib.Path) -> None:
-    given = table(rng, 40, 12)
+    given = table(rng, 40, 5)
     for suffix, dtype in ((".bvecs", np.uint8), (".fvecs", np.float32)):
-        counted = [np.int32(12).tobytes() + row.astype(dtype).tobytes() for row in given]
+        counted = [np.int32(5).tobytes() + row.astype(dtype).tobytes() for row in given]
         (tmp_path / f"x{suffix}").write_bytes(b"".join(counted))
         model = VectorQuantizer(4, queue=queue).fit(tmp_path / f"x{suffix}")
         np.testing.assert_array_equal(
             model.codebook_, VectorQuantizer(4, queue=queue).fit(given.astype(dtype)).codebook_
         )
-    (tmp_path / "y.fvecs").write_bytes(b"\x0c\x00\x00\x00abc")
+    (tmp_path / "y.fvecs").write_bytes(b"\x05\x00\x00\x00abc")
     for path, message in (("y.fvecs", "no file of rows"), ("z.npy", "cannot read"), ("z.txt", "allowed: a .npy")):
         with pytest.raises(ClquantError, match=message):
             VectorQuantizer(4, queue=queue).fit(tmp_path / path)
 
 
 def test_cosine_is_of_normalized_rows(queue: Any, rng: np.random.Generator) -> None:
-    given = rng.normal(0, 1, (120, 8))
+    given = rng.normal(0, 1, (120, 5))
     long = given * np.exp2(rng.integers(-9, 9, (120, 1)))
     model = VectorQuantizer(6, metric="cosine", queue=queue).fit(given)
     other = VectorQuantizer(6, metric="cosine", queue=queue).fit(long)
@@ -180,7 +184,7 @@ def test_batches_equal_the_reference(queue: Any, rng: np.random.Generator) -> No
 
 def test_progress_counts_stages_of_all_seeds_and_stops(queue: Any, rng: np.random.Generator) -> None:
     seen: list[tuple[int, int]] = []
-    given = table(rng, 60, 3)
+    given = table(rng, 60, 5)
     VectorQuantizer(4, refine=2, n_init=2, queue=queue).fit(given, progress=lambda *done: seen.append(done))
     assert seen[-1] == (8, 8)
     assert seen == sorted(seen)
@@ -190,7 +194,7 @@ def test_progress_counts_stages_of_all_seeds_and_stops(queue: Any, rng: np.rando
     assert not hasattr(model, "codebook_")
 
 
-GOOD = np.arange(40.0).reshape(20, 2)
+GOOD = np.arange(100.0).reshape(20, 5)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +244,7 @@ def test_bad_input_after_fit(queue: Any) -> None:
     with pytest.raises(ClquantError, match="call fit first"):
         model.predict(GOOD)
     model.fit(GOOD)
-    with pytest.raises(ClquantError, match="X has 1 features, but VectorQuantizer is expecting 2"):
+    with pytest.raises(ClquantError, match="X has 1 features, but VectorQuantizer is expecting 5"):
         model.predict(GOOD[:, :1])
     for labels in ([4], [-1], [0.5]):
         with pytest.raises(ClquantError, match="labels"):
