@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import functools
 import pathlib
 import re
 
@@ -58,6 +59,7 @@ def is_module(text: str) -> bool:
     return place.with_suffix(".py").is_file() or (place / "__init__.py").is_file()
 
 
+@functools.cache
 def imported(path: pathlib.Path) -> list[str]:
     """Dotted names of all modules that a file imports, at whatever depth of the code, or names in a string."""
     found = []

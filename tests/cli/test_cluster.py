@@ -145,6 +145,7 @@ def test_halftones_and_codebooks_of_what_is_read_in_parts(
     assert (folder / "big.zarr.clvq").read_bytes() == (folder / "big.png.clvq").read_bytes()
 
 
+@pytest.mark.full
 def test_a_bad_file_does_not_end_the_rest(
     folder: pathlib.Path, address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

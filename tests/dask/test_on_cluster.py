@@ -229,6 +229,7 @@ class _Broadcast(SchedulerPlugin):
             scheduler.loop.add_callback(scheduler.report, {"op": "cancelled-keys", "keys": [], "reason": "", "msg": ""})
 
 
+@pytest.mark.full
 def test_a_worker_connects_amid_broadcasts() -> None:
     with LocalCluster(n_workers=1, dashboard_address=None, silence_logs=50) as cluster, Client(cluster) as own:
         own.register_plugin(_Broadcast())
@@ -241,7 +242,9 @@ def _connected() -> int:
         return len(there.nthreads())
 
 
-@pytest.mark.parametrize("engine", [clquant.KMeansPalette(4), clquant.VQCodec(4, refine=0)])
+@pytest.mark.parametrize(
+    "engine", [clquant.KMeansPalette(4), pytest.param(clquant.VQCodec(4, refine=0), marks=pytest.mark.full)]
+)
 def test_a_chunk_that_cannot_be_read_is_named_once(client: Client, picture: Any, engine: Any) -> None:
     def fails(block: Any, block_info: Any = None) -> Any:
         if block_info and block_info[0]["chunk-location"] == (2, 1, 0):

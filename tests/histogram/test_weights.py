@@ -22,7 +22,7 @@ def reference(pixels, weights):
 
 
 def learner(mode, queue):
-    return NeuQuantCL(12, mode=mode, sample_factor=5, queue=queue)
+    return NeuQuantCL(16, mode=mode, sample_factor=5, queue=queue)
 
 
 @pytest.mark.parametrize("mode", MODES)

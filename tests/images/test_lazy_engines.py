@@ -58,7 +58,7 @@ def test_the_codec_encodes_and_decodes_in_parts(
 
 @pytest.mark.usefixtures("in_small_parts")
 def test_what_the_codec_refuses(tmp_path: pathlib.Path, queue: runtime.CommandQueue, picture: Any) -> None:
-    codec = clquant.VQCodec(5, (2, 3), refine=0, queue=queue).fit(picture)
+    codec = clquant.VQCodec(5, refine=0, queue=queue).fit(picture)
     table = codec.encode(picture)
     before = sorted(tmp_path.iterdir())
     with pytest.raises(clquant.InvalidArgument, match="indices holds values from 0 to 9; allowed: 0 to 4"):

@@ -114,7 +114,7 @@ def test_small(queue: CommandQueue) -> None:
     assert engine.inertia_ == pytest.approx(3 * (100**2 + 200**2 + 90**2) / 257**2, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("name", [SPACES[0], *(pytest.param(s, marks=pytest.mark.full) for s in SPACES[1:])])
 @pytest.mark.parametrize("channels", [3, 4])
 def test_fit_equals_the_reference(queue: CommandQueue, rng: np.random.Generator, name: str, channels: int) -> None:
     pixels = smooth(rng, (20, 30, channels))

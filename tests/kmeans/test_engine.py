@@ -74,7 +74,7 @@ def expected_palette(pixels, k, seed=0, max_iter=100, tol=1e-4, swap_rounds=24):
     return palette, inertia / (scale * space.unit) ** 2, steps
 
 
-@pytest.mark.parametrize(("k", "seed"), [(2, 0), (5, 0), (16, 3), (90, 1)])
+@pytest.mark.parametrize(("k", "seed"), [(2, 0), (5, 0), (90, 1), (16, 3)])
 @pytest.mark.usefixtures("small_sketches")
 def test_a_fit_equals_the_reference(queue, rng, k, seed):
     pixels = photo(rng)
@@ -155,7 +155,7 @@ def test_random_starts_are_distinct_colors_of_the_picture(queue, rng):
     np.testing.assert_array_equal(engine.palette_.colors, (centers + 4) // 8)
 
 
-@pytest.mark.parametrize(("distinct", "k"), [(258, 256), (300, 256), (40, 32), (20, 16)])
+@pytest.mark.parametrize(("distinct", "k"), [(40, 32), (258, 256), (300, 256), (20, 16)])
 def test_rare_colours_of_few_are_not_forgotten(queue, distinct, k):
     """Shares that fall steeply, as in icons and text: what k-means++ is not likely to draw."""
     colors = np.unique(np.random.default_rng(1).integers(0, 256, (distinct, 3), dtype=np.uint8), axis=0)

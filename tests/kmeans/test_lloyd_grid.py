@@ -169,6 +169,7 @@ def test_swaps_equal_the_reference(queue, rng, k, rounds, channels):
         words_are_zero(made)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("grid")
 def test_more_centers_than_groups_have_room_for(queue, rng, monkeypatch):
     monkeypatch.setattr(lloyd, "MAX_IN_GRID", {3: 10, 4: 9})

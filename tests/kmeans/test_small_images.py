@@ -50,7 +50,7 @@ def assert_equal(found: list[np.ndarray], wanted: list[np.ndarray]) -> None:
 
 
 @pytest.mark.parametrize("variant", ["lanes", "portable"])
-@pytest.mark.parametrize(("k", "seed"), [(2, 0), (5, 1), (16, 2**63), (40, 3)])
+@pytest.mark.parametrize(("k", "seed"), [(2, 0), (5, 1), (40, 3), (16, 2**63)])
 def test_palettes_equal_the_reference(
     queue: runtime.CommandQueue, variant: str, k: int, seed: int, rng: np.random.Generator
 ) -> None:

@@ -22,10 +22,10 @@ def shown(image, count, space, dither):
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("space", ["oklab", *(pytest.param(s, marks=pytest.mark.full) for s in ("srgb", "linear"))])
 @settings(max_examples=20)
 @given(
     seed=st.integers(0, 2**32 - 1),
-    space=st.sampled_from(spaces.NAMES),
     dither=st.sampled_from([None, "blue-noise", "bayer4"]),
     clear=st.floats(0, 1),
 )

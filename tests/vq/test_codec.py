@@ -53,7 +53,7 @@ def test_encode_and_decode_equal_the_reference(
 
 
 @pytest.mark.parametrize("variant", [v.name for v in VARIANTS])
-@pytest.mark.parametrize(("channels", "shape"), [(1, (4, 4)), (3, (4, 4)), (4, (9, 8)), (1, (3, 5))])
+@pytest.mark.parametrize(("channels", "shape"), [(1, (4, 4)), (3, (4, 4)), (4, (9, 8)), (1, (2, 3))])
 def test_every_variant_gives_the_same_indices(
     queue: Any, rng: np.random.Generator, variant: str, channels: int, shape: tuple[int, int]
 ) -> None:
@@ -110,7 +110,7 @@ def test_the_largest_scores_are_exact(queue: Any, extreme: int, shape: tuple[int
 @given(data=st.data())
 def test_any_size_and_block(queue: Any, data: st.DataObject) -> None:
     height, width = data.draw(st.integers(1, 20)), data.draw(st.integers(1, 20))
-    p, q, channels = data.draw(st.sampled_from([(4, 4, 1), (3, 5, 1), (4, 4, 3)]))
+    p, q, channels = data.draw(st.sampled_from([(4, 4, 1), (2, 3, 1), (4, 4, 3)]))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     image = picture(rng, height, width, channels)
     codebook = codebook_of(rng, 7, p, q, channels)

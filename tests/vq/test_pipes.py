@@ -18,8 +18,8 @@ IMAGE = np.arange(40 * 52, dtype=np.uint16).reshape(40, 52).astype(np.uint8)
 
 @pytest.fixture
 def codec() -> VQCodec:
-    made = VQCodec(16)
-    made.codebook_ = np.random.default_rng(2).integers(0, 256, (16, 4, 4), np.uint8)
+    made = VQCodec(64)
+    made.codebook_ = np.random.default_rng(2).integers(0, 256, (64, 4, 4), np.uint8)
     return made
 
 

@@ -127,8 +127,8 @@ def test_without_tolerance_the_picture_is_that_of_plain_vq(queue: Any, rng: np.r
 def test_equal_codewords_outside_the_state_codebook_are_not_exchanged(queue: Any, rng: np.random.Generator) -> None:
     """Codewords equally near to a block differ: without tolerance the one that plain VQ takes must stay."""
     image = 10 * rng.integers(0, 3, (40, 40), np.uint8)
-    codebook = 5 + 10 * rng.integers(0, 2, (24, 2, 2), np.uint8)
-    codec = VQCodec(24, (2, 2), queue=queue, state_size=3)
+    codebook = 5 + 10 * rng.integers(0, 2, (40, 2, 2), np.uint8)
+    codec = VQCodec(40, (2, 2), queue=queue, state_size=3)
     codec.codebook_ = codebook
     np.testing.assert_array_equal(codec.decompress(codec.compress(image)), codec.decode(codec.encode(image)))
 
