@@ -25,37 +25,6 @@ inline void load_whole_rows(__global const uchar *first, uint pitch, uint words,
             rows[r * words + i] = load_word(first + r * pitch + 4 * i);
 }
 
-/* Loads four rows of `words` words of which `height` rows of `bytes` bytes are inside the picture; others become 0. */
-inline void load_rows(__global const uchar *first, uint pitch, uint words, uint bytes, uint height, uint *rows)
-{
-#pragma unroll
-    for (uint r = 0; r < 4; ++r) {
-        __global const uchar *row = first + r * pitch;
-        uint here = r < height ? bytes : 0u;
-#pragma unroll
-        for (uint i = 0; i < words; ++i) {
-            uint word = 0;
-            if (4 * i + 4 <= here)
-                word = load_word(row + 4 * i);
-            else
-                for (uint j = 4 * i; j < here; ++j)
-                    word |= (uint)row[j] << ((j & 3u) << 3);
-            rows[r * words + i] = word;
-        }
-    }
-}
-
-/* Loads the 4x4 block whose top-left pixel is (x, y); bytes outside the picture become 0. */
-inline void load_block(__global const uchar *pixels, ulong origin, uint pitch, uint x, uint y, uint width, uint height,
-                       uint *rows)
-{
-    __global const uchar *first = pixels + origin + (ulong)y * pitch + (ulong)x * CHANNELS;
-    if (x + 4 <= width && y + 4 <= height)
-        load_whole_rows(first, pitch, CHANNELS, rows);
-    else
-        load_rows(first, pitch, CHANNELS, min(4u, width - min(x, width)) * CHANNELS, height - min(y, height), rows);
-}
-
 /* ITU-R BT.601 luma in 16-bit fixed point, rounded half up. */
 inline uint luma(uint red, uint green, uint blue)
 {

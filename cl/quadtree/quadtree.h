@@ -58,12 +58,6 @@ inline uint spread_bits(uint v)
     return (v & 1u) | (v & 2u) << 1 | (v & 4u) << 2 | (v & 8u) << 3;
 }
 
-/* A narrow word as a wide one. */
-inline ulong widened(uint word)
-{
-    return (ulong)(word >> NARROW_SHIFT) << WIDE_SHIFT | (word & NARROW_MASK);
-}
-
 #define MEAN_WORDS ((CHANNELS + 3) / 4)
 
 /* Mean of a channel sum over n pixels, rounded half up; in 32 bits where 2 * 255 * n + n fits. */

@@ -96,8 +96,7 @@ inline void finish_tile(__local ulong *wide, __local uchar2 *reach, __local uint
 
 /* Levels 1 to TILE_LEVEL of tiles of 2^TILE_LEVEL pixels per side.
  *
- * NDRange: one work-group of GROUP work-items per tile of `list` if `listed`, else `across` tiles side by side (up to
- * MAX_TILES), in row order.
+ * NDRange: one work-group of GROUP work-items per `across` tiles side by side (up to MAX_TILES), in row order.
  * pixels: rows of `pitch` bytes from byte `origin`, CHANNELS bytes per pixel; width x height pixels are the picture.
  * floor_level: nodes up to this level are leaves whatever they hold; top_level: the root's level, none is above.
  * bound: the criterion's bound in fixed point (quadtree/quadtree.h).
@@ -110,7 +109,7 @@ inline void finish_tile(__local ulong *wide, __local uchar2 *reach, __local uint
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_tiles(
     __global const uchar *pixels, ulong origin, uint pitch, uint width, uint height, uint floor_level, uint top_level,
     ulong bound, __global uint *low, __global uchar *flags, __global ulong *stats, __global uint *nodes,
-    __global uchar2 *extents, uint listed, __global const uint *list, uint across)
+    __global uchar2 *extents, uint across)
 {
     __local uint count[MAX_TILES * WIDE_NODES];
     __local ulong wide[MAX_TILES * BANDS * WIDE_NODES];
@@ -121,9 +120,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_tiles(
 #endif
     const params_t params = {width, height, floor_level, top_level, bound};
     uint group = get_group_id(0), tile_cols = along(width, TILE_LEVEL);
-    uint step = LANES ? across : 1u, group_cols = (tile_cols + step - 1) / step, tile = listed ? list[group] : 0u;
-    uint tile_x = listed ? tile % tile_cols : group % group_cols * step;
-    uint tile_y = listed ? tile / tile_cols : group / group_cols;
+    uint step = LANES ? across : 1u, group_cols = (tile_cols + step - 1) / step;
+    uint tile_x = group % group_cols * step, tile_y = group / group_cols;
 #if LANES
     uint many = min(across, tile_cols - tile_x);
     reduce_tiles(pixels, origin, pitch, tile_x << TILE_LEVEL, tile_y << TILE_LEVEL, many, &params, wide, count, low,

@@ -29,22 +29,11 @@ MIN_LEVEL = 3  # of a subtree: below it a picture's device has no memory to spea
 
 @dataclass
 class TreeJob:
-    """A picture to decompose, and what to compute besides the leaves."""
+    """A picture to decompose; with `levels`, the statistics of every node are kept besides the leaves."""
 
     picture: Picture
     criterion: Criterion
-    top_down: bool
-    statistics: bool  # keep every level's words and stops (bottom-up), or the leaves' sums (top-down)
-
-    @property
-    def levels(self) -> bool:
-        """Whether the statistics of every level are kept."""
-        return self.statistics and not self.top_down
-
-    @property
-    def leaf_sums(self) -> bool:
-        """Whether the sums of the leaves alone are kept."""
-        return self.statistics and self.top_down
+    levels: bool
 
 
 @dataclass
@@ -52,8 +41,6 @@ class Decomposition:
     """The result of a `TreeJob`."""
 
     leaves: Any  # of `record_dtype`, in Morton order
-    sums: npt.NDArray[np.uint64] | None = None  # (leaves, C) uint64
-    squares: npt.NDArray[np.uint64] | None = None  # likewise
     words: dict[int, Words] = field(default_factory=dict)  # by level from 1 on, where every level is kept
     stops: Mapping[int, npt.NDArray[np.bool_]] = field(default_factory=dict)
 
@@ -65,9 +52,8 @@ def _buffer_bytes(job: TreeJob, height: int, width: int, leaves: int | None = No
     low = 4 * bands * (cells(height, width, 1) + cells(height, width, 2)) if job.levels else 0
     listed = cells(height, width, job.criterion.floor_level) if leaves is None else leaves
     records = listed * record_dtype(channels, False).itemsize
-    sums = 8 * channels * listed if job.leaf_sums else 0
     stats = 8 * bands * sum(cells(height, width, level) for level in range(3, MAX_TILE_LEVEL + 1))
-    return [height * width * channels, low, records, sums, sums, stats, cells(height, width, 2)]
+    return [height * width * channels, low, records, stats, cells(height, width, 2)]
 
 
 def _room(session: runtime.Session) -> int:
@@ -160,7 +146,7 @@ def whole_subtree(
     session: runtime.Session, scope: runtime.Scope, picture: Picture, criterion: Criterion
 ) -> Subtree | None:
     """Put a picture on the device as one subtree, not yet reduced; None if there is no room."""
-    job = TreeJob(picture, criterion, top_down=False, statistics=True)
+    job = TreeJob(picture, criterion, levels=True)
     if not _fits(session, _buffer_bytes(job, picture.height, picture.width, leaves=0)):
         return None
     region = _region(scope, picture, 0, 0, root_level(picture.height, picture.width), None)
@@ -170,12 +156,8 @@ def whole_subtree(
 @contextlib.contextmanager
 def _subtree(session: runtime.Session, scope: runtime.Scope, job: TreeJob, region: Region) -> Iterator[Subtree]:
     """The subtree of a region, its reduction queued; `scope` is the job's."""
-    bottom_up = not job.top_down
-    with open_subtree(session, region, job.picture.channels, job.criterion, job.levels, keep=bottom_up) as subtree:
-        if bottom_up:
-            subtree.reduce(scope)
-        else:
-            subtree.descend()
+    with open_subtree(session, region, job.picture.channels, job.criterion, job.levels) as subtree:
+        subtree.reduce(scope)
         yield subtree
 
 
@@ -191,8 +173,6 @@ def _finish(subtree: Subtree, scope: runtime.Scope, job: TreeJob, count: int, on
         host = runtime.HostResult(subtree.session, (count,), dtype)
         records = host.room(scope, 0, count)
     subtree.leaves(records)
-    if job.leaf_sums:
-        result.sums, result.squares = subtree.leaf_sums(records, count)
     if host is not None:
         host.store(scope, 0, count, records)
         result.leaves = host.array()
@@ -219,7 +199,7 @@ class _Forest:
         self.result.stops = self.stops
 
     def build(self, progress: runtime.Progress) -> Decomposition:
-        parts: dict[tuple[int, int], Decomposition] = {}
+        parts: dict[tuple[int, int], npt.NDArray[np.void]] = {}
         corners = list(_corners(self.height, self.width, self.level))
         with self.session.scope() as whole:
             rows, picture = self._rows(whole), self.job.picture
@@ -232,7 +212,7 @@ class _Forest:
                         part = _finish(subtree, scope, self.job, subtree.count(), False)
                         self._take_root(subtree, x, y)
                     self._take_levels(part, x, y)
-                parts[x, y] = Decomposition(part.leaves, part.sums, part.squares)
+                parts[x, y] = part.leaves
                 progress.report(done + 1, len(corners))
         with self.session.scope() as scope:
             self._crown(scope)
@@ -309,7 +289,7 @@ class _Forest:
                 self.result.words[level] = below[: self.channels]
                 self.stops[level] = nodes_below >= STOP
 
-    def _join(self, parts: dict[tuple[int, int], Decomposition]) -> None:
+    def _join(self, parts: dict[tuple[int, int], npt.NDArray[np.void]]) -> None:
         """Lists of leaves one after another; a node above that is uniform takes the place of what is under it."""
         chosen = []
         for (x, y), part in parts.items():
@@ -322,22 +302,19 @@ class _Forest:
             else:
                 chosen.append(part)
         # As bytes: concatenating records would leave their padding undefined.
-        records = np.concatenate([part.leaves.view(np.uint8) for part in chosen])
-        self.result.leaves = records.view(chosen[0].leaves.dtype)
-        if self.job.leaf_sums:
-            self.result.sums = np.concatenate([part.sums for part in chosen if part.sums is not None])
-            self.result.squares = np.concatenate([part.squares for part in chosen if part.squares is not None])
+        records = np.concatenate([part.view(np.uint8) for part in chosen])
+        self.result.leaves = records.view(chosen[0].dtype)
         if self.job.picture.on_device:
             array = self.session.new_array(self.result.leaves.shape, self.result.leaves.dtype)
             self.session.write(buffer_of(array), self.result.leaves)
             self.result.leaves = self.session.hand_over(array)
 
-    def _upper_leaf(self, x: int, y: int, level: int) -> Decomposition:
-        sums, squares = self.above[level][0][: self.channels, :, y, x].T
+    def _upper_leaf(self, x: int, y: int, level: int) -> npt.NDArray[np.void]:
+        sums = self.above[level][0][: self.channels, 0, y, x]
         left, top, size = x << level, y << level, 1 << level
         n = np.uint64(min(size, self.width - left) * min(size, self.height - top))
         leaf = np.zeros(1, record_dtype(self.channels, self.job.picture.gray))
         leaf["x"], leaf["y"], leaf["size"] = left, top, size
         means = ((sums * np.uint64(2) + n) // (np.uint64(2) * n)).astype(np.uint8)
         leaf["mean"] = means[0] if self.job.picture.gray else means
-        return Decomposition(leaf, sums[None], squares[None])
+        return leaf

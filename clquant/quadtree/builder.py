@@ -50,10 +50,9 @@ class QuadtreeBuilder(Estimator):
     max_depth : int, optional
         Regions so many splits below the root are not split.
     method : str
-        ``"bottom-up"`` (Algorithm 2) reduces every level, and `Quadtree.levels` has the statistics of all nodes.
-        ``"top-down"`` (Algorithm 1) gives the same tree with the statistics of its own nodes: under uniform regions
-        nothing is built. It wins wherever large parts of the picture are uniform; on busy photographs it reads the
-        pixels twice and gains nothing.
+        ``"bottom-up"`` (Algorithm 2): `Quadtree.levels` has the statistics of all nodes. ``"top-down"`` (Algorithm 1):
+        the same tree with the statistics of its own nodes, as regions within leaves are no part of it. Both are
+        computed from the pixels up, in the same time: no device was faster from the root down on any photograph.
     queue : pyopencl.CommandQueue, optional
         Default: a device image's own queue, else the best device found.
     random_state : int
@@ -83,7 +82,7 @@ class QuadtreeBuilder(Estimator):
         self.queue = queue
         self.random_state = random_state
 
-    def _job(self, picture: images.Picture, statistics: bool) -> TreeJob:
+    def _job(self, picture: images.Picture) -> TreeJob:
         if max(picture.height, picture.width) > MAX_SIDE:
             raise InvalidArgument(
                 f"image has {picture.height} x {picture.width} pixels; allowed: up to {MAX_SIDE} per side"
@@ -91,8 +90,8 @@ class QuadtreeBuilder(Estimator):
         shape = (picture.height, picture.width, picture.channels)
         criterion = criteria.check(self.threshold, self.criterion, self.weights, self.min_size, self.max_depth, shape)
         params.seed(self.random_state)
-        top_down = params.choice("method", self.method, METHODS) == "top-down"
-        return TreeJob(picture, criterion, top_down, statistics)
+        params.choice("method", self.method, METHODS)
+        return TreeJob(picture, criterion, levels=False)
 
     def _run(self, job: TreeJob, progress: runtime.ProgressCallback | None) -> Decomposition:
         report = runtime.Progress(params.callback("progress", progress))
@@ -138,7 +137,7 @@ class QuadtreeBuilder(Estimator):
             if memory is None
             else images.read_parts(image, memory=memory, max_channels=MAX_CHANNELS, max_bits=bits)
         )
-        job = self._job(picture, statistics=False)
+        job = self._job(picture)
         shape = (picture.height, picture.width, picture.channels)
         if picture.bits == 16:
             found = self._deep_leaves(job, progress)
@@ -150,7 +149,7 @@ class QuadtreeBuilder(Estimator):
         own = OwnPixels(job.picture, session)
         run = self._run(job, progress)
         leaves = run.leaves.get() if job.picture.on_device else run.leaves
-        statistics = PictureStatistics(own.array(), job, leaves, session.queue)
+        statistics = PictureStatistics(own.array(), job, self.method == METHODS[0], leaves, session.queue)
         return Quadtree(shape, job.picture.gray, job.criterion, leaves, statistics)
 
     @overload
@@ -187,7 +186,7 @@ class QuadtreeBuilder(Estimator):
         if collection is not None:
             return collection.leaves(image, self)  # type: ignore[no-any-return]
         picture = images.read_parts(image, memory=memory, max_channels=MAX_CHANNELS, max_bits=_bits_of(image))
-        job = self._job(picture, statistics=False)
+        job = self._job(picture)
         if picture.bits == 16:
             return self._deep_leaves(job, progress)
         found: npt.NDArray[np.void] | runtime.Array = self._run(job, progress).leaves

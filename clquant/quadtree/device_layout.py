@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,6 +16,7 @@ from clquant.quadtree.levels import Words
 STOP = np.uint32(1 << 31)
 
 
+@functools.cache
 def record_dtype(channels: int, gray: bool) -> np.dtype[np.void]:
     """Return the leaves' dtype as `quadtree_leaves` writes them; `gray` makes `mean` a number, not an array of one."""
     mean: Any = "u1" if gray else ("u1", (channels,))

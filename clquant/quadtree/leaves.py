@@ -8,9 +8,11 @@ import numpy as np
 
 from clquant import runtime
 from clquant.quadtree.plan import Launch, Plan, is_vector_cpu, tiles_at_once
-from clquant.quadtree.totals import NO_CRITERION
 
 MAX_LISTED = 8  # tiles whose leaves per work-item of the form for CPUs lists, one after another
+
+# The kernel decides nothing: one build for all criteria.
+NO_CRITERION: dict[str, int | str] = {"CRITERION": 0, "WEIGHT_LIST": "0"}
 
 VARIANTS = (
     runtime.Variant("lanes", "quadtree/leaves.cl", is_vector_cpu, {"LANES": 1, "ALIGNED": 0}, gain=1.8),

@@ -112,25 +112,29 @@ class Levels(Sequence[Level]):
 
 
 class CompleteStatistics:
-    """Statistics of every node, from a bottom-up reduction; `words` and `stops` are by level from 1 on."""
+    """Statistics from a bottom-up reduction, `words` and `stops` by level from 1 on; `inside` keeps those in leaves."""
 
     def __init__(
         self,
         pixels: npt.NDArray[np.uint8],
         words: dict[int, Words],
         stops: Mapping[int, npt.NDArray[np.bool_]],
+        inside: bool,
     ) -> None:
-        self.pixels, self.words, self.stops = pixels, words, stops
+        self.pixels, self.words, self.stops, self.inside = pixels, words, stops, inside
 
     def level(self, level: int) -> Level:
-        """Return a level like `Statistics.level`; sums and squares of all nodes, inside greater leaves too."""
+        """Return a level like `Statistics.level`."""
         height, width = self.pixels.shape[:2]
+        kinds = self._kinds(level)
         if level == 0:
-            sums = self.pixels.astype(np.uint64)
+            pixels = self.pixels if self.inside else self.pixels * (kinds != INSIDE)[..., None]
+            sums = pixels.astype(np.uint64)
             squares = sums * sums
         else:
-            sums, squares = (np.moveaxis(part, 0, -1) for part in unpack(self.words[level]))
-        return Level(1 << level, self._kinds(level), grid_pixels(height, width, level), sums, squares)
+            words = self.words[level] if self.inside else self.words[level] * (kinds != INSIDE)
+            sums, squares = (np.moveaxis(part, 0, -1) for part in unpack(words))
+        return Level(1 << level, kinds, grid_pixels(height, width, level), sums, squares)
 
     def _kinds(self, level: int) -> npt.NDArray[np.uint8]:
         height, width = self.pixels.shape[:2]

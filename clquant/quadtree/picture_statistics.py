@@ -16,7 +16,7 @@ from clquant.quadtree import figures
 from clquant.quadtree.assembly import Decomposition, TreeJob, decompose
 from clquant.quadtree.geometry import MAX_CHANNELS
 from clquant.quadtree.leaf_list import LeafList
-from clquant.quadtree.levels import CompleteStatistics, LeafStatistics, Level
+from clquant.quadtree.levels import CompleteStatistics, Level
 
 Pixels = npt.NDArray[np.uint8]
 BYTES_PER_THREAD = 1 << 24  # that a thread copies: fewer take longer to hand over
@@ -57,14 +57,19 @@ class PictureStatistics:
     # callers never look at. Copies and pickles work on the default device.
 
     def __init__(
-        self, pixels: Pixels, job: TreeJob, leaves: npt.NDArray[np.void], queue: runtime.CommandQueue | None
+        self,
+        pixels: Pixels,
+        job: TreeJob,
+        complete: bool,
+        leaves: npt.NDArray[np.void],
+        queue: runtime.CommandQueue | None,
     ) -> None:
         self.pixels = pixels
-        self.complete = not job.top_down
+        self.complete = complete
         self._gray, self._criterion = job.picture.gray, job.criterion
         self._leaves = leaves
         self._queue = queue
-        self._made: CompleteStatistics | LeafStatistics | None = None
+        self._made: CompleteStatistics | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_queue": None, "_made": None}
@@ -72,18 +77,14 @@ class PictureStatistics:
     def level(self, level: int) -> Level:
         """Return a level like `clquant.quadtree.levels.Statistics.level`."""
         if self._made is None:
-            found = self._decomposed(TreeJob(self._picture(), self._criterion, not self.complete, statistics=True))
-            height, width = self.pixels.shape[:2]
-            if found.sums is not None and found.squares is not None:
-                self._made = LeafStatistics(height, width, self._leaves, found.sums, found.squares)
-            else:
-                self._made = CompleteStatistics(self.pixels, found.words, found.stops)
+            found = self._decomposed(TreeJob(self._picture(), self._criterion, levels=True))
+            self._made = CompleteStatistics(self.pixels, found.words, found.stops, self.complete)
         return self._made.level(level)
 
     def leaves_down_to(self, level: int) -> LeafList:
         """The leaves of the tree that ends at a level: what is still to be split is a leaf there."""
         criterion = replace(self._criterion, floor_level=max(self._criterion.floor_level, level))
-        found = self._decomposed(TreeJob(self._picture(), criterion, not self.complete, statistics=False))
+        found = self._decomposed(TreeJob(self._picture(), criterion, levels=False))
         height, width, channels = self.pixels.shape
         return LeafList(height, width, channels, found.leaves)
 
@@ -100,7 +101,7 @@ class PictureStatistics:
         array = session.new_array(self.pixels.shape, np.uint8)
         session.write(images.buffer_of(array), self.pixels)
         picture = replace(self._picture(), array=None, device_array=array)
-        found = self._decomposed(TreeJob(picture, self._criterion, not self.complete, statistics=False))
+        found = self._decomposed(TreeJob(picture, self._criterion, levels=False))
         return figures.squared_error_on_device(session, array, found.leaves)
 
     def session(self) -> runtime.Session:

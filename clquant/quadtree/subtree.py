@@ -22,7 +22,6 @@ from clquant.quadtree.leaves import leaves_launch
 from clquant.quadtree.levels import Words
 from clquant.quadtree.plan import Launch, Plan
 from clquant.quadtree.tiles import tiles_launch
-from clquant.quadtree.totals import leaf_sums_launch, totals_launch
 from clquant.quadtree.upper import upper_launch, upper_span
 
 COUNT_MASK = np.uint32(STOP - 1)
@@ -93,32 +92,11 @@ class Subtree:
             words = self.sizes["low"] // 4
             host = runtime.HostResult(self.session, (words,), np.uint32)
             self.low = host, host.room(scope, 0, words)
-        self._reduce_tiles(None)
-        self._reduce_upper()
-
-    def descend(self) -> None:
-        """Top-down: the tiles and what is above them first, then what is under the tiles that are to be split."""
-        kernel, items, group, arguments = totals_launch(self.plan, self.buffers)
-        self.session.launch(kernel, items, group, **arguments)
-        self._reduce_upper()
-        tiles = self._open_tiles()
-        if tiles.size:
-            self._reduce_tiles(tiles)
-            self._reduce_upper()
-
-    def _open_tiles(self) -> npt.NDArray[np.uint32]:
-        """Tiles that are to be split: neither they nor a node above them is uniform."""
-        plan = self.plan
-        shut = np.zeros((1, 1), np.bool_)
-        for level in range(plan.last, plan.tile - 1, -1):
-            rows, columns = grid(plan.region.height, plan.region.width, level)
-            shut = shut.repeat(2, 0).repeat(2, 1)[:rows, :columns] | (self.nodes(level) >= STOP)
-        return np.flatnonzero(~shut).astype(np.uint32)
-
-    def _reduce_tiles(self, tiles: npt.NDArray[np.uint32] | None) -> None:
-        listed = None if tiles is None else (self.scope.copy_of(tiles), tiles.size)
-        make = partial(tiles_launch, self.plan, self.buffers, self._low(), self.store_low, listed)
+        make = partial(tiles_launch, self.plan, self.buffers, self._low(), self.store_low)
         self._queue("tiles", make, **self.plan.pixels(), low=self._low())
+        span = upper_span(self.session.limits, self.plan.bands)
+        for first in range(self.plan.tile + 1, self.plan.last + 1, span):
+            self._queue(f"upper {first}", partial(self._upper, first, min(span, self.plan.last + 1 - first)))
 
     def _low(self) -> runtime.Buffer:
         """Where the statistics of levels 1 and 2 go."""
@@ -127,12 +105,6 @@ class Subtree:
         if "low" not in self.buffers:
             self.buffers["low"] = self.scope.empty(self.sizes["low"])
         return self.buffers["low"]
-
-    def _reduce_upper(self) -> None:
-        plan = self.plan
-        span = upper_span(self.session.limits, plan.bands)
-        for first in range(plan.tile + 1, plan.last + 1, span):
-            self._queue(f"upper {first}", partial(self._upper, first, min(span, plan.last + 1 - first)))
 
     def _upper(self, first: int, levels: int) -> Launch:
         plan = self.plan
@@ -168,19 +140,6 @@ class Subtree:
         """Queue the writing of `count()` records in Morton order, x and y in the whole picture's pixels."""
         make = partial(leaves_launch, self.plan, self.buffers, records)
         self._queue("leaves", make, **self.plan.pixels(), **self.plan.corner(), leaves=records)
-
-    def leaf_sums(self, records: runtime.Buffer, count: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Return sums and sums of squares, (count, C) uint64 each, of the leaves that `leaves` wrote to `records`."""
-        shape = (count, self.plan.channels)
-        sums, squares = (self.scope.empty(8 * count * self.plan.channels) for _ in range(2))
-        launch = leaf_sums_launch(self.plan, self.buffers, (records, count), (sums, squares))
-        self.session.launch(launch.kernel, launch.items, launch.group, **launch.arguments)
-        return self.session.download(sums, shape, np.uint64), self.session.download(squares, shape, np.uint64)
-
-    def nodes(self, level: int) -> npt.NDArray[np.uint32]:
-        """Return the number of leaves under each node of a level from 3 on (`COUNT_MASK`), and its bit `STOP`."""
-        shape = grid(self.plan.region.height, self.plan.region.width, level)
-        return self.session.download(self.buffers["nodes"], shape, np.uint32, 4 * self.plan.cells_from(3, level))
 
     def statistics(self) -> tuple[dict[int, Words], Mapping[int, npt.NDArray[np.bool_]]]:
         """Return every level's words from 1 on, without luma, and which nodes stop a split; needs `store_low`."""

@@ -20,11 +20,11 @@ that preparing does not count."""
 
 @contextlib.contextmanager
 def open_subtree(
-    session: runtime.Session, region: Region, channels: int, criterion: Criterion, store_low: bool, keep: bool = True
+    session: runtime.Session, region: Region, channels: int, criterion: Criterion, store_low: bool
 ) -> Iterator[Subtree]:
-    """Lend a subtree for a region while the block runs; `keep` may reuse one of an equal shape (bottom-up only)."""
+    """Lend a subtree for a region while the block runs, maybe one that another region of its shape had."""
     values = region.height * region.width * channels
-    if not keep or values > MAX_CACHED_VALUES or not session.limits.unified_memory:
+    if values > MAX_CACHED_VALUES or not session.limits.unified_memory:
         with session.scope() as scope:
             yield Subtree(Plan(session, region, channels, criterion), scope, store_low)
         return

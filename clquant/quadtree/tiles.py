@@ -28,9 +28,8 @@ def tiles_launch(
     buffers: Mapping[str, runtime.Buffer],
     low: runtime.Buffer,
     store_low: bool,
-    listed: tuple[runtime.Buffer, int] | None,
 ) -> Launch:
-    """Return the launch of `quadtree_tiles` over all or the `listed` (numbers, count) tiles."""
+    """Return the launch of `quadtree_tiles`."""
     # `low` gets the statistics of levels 1 and 2 if `store_low`.
     variant = plan.form(VARIANTS)
     lanes = variant.name == "lanes"
@@ -40,9 +39,7 @@ def tiles_launch(
     constants = {**variant.constants, "STORE_LOW": int(store_low), "MAX_TILES": most}
     kernel, group = plan.kernel(variant.file, "quadtree_tiles", wanted, **constants)
     rows, columns = grid(plan.region.height, plan.region.width, plan.tile)
-    across = tiles_at_once(limits, plan.cells[plan.tile], most) if listed is None else 1
-    tiles, groups = (buffers["flags"], rows * -(-columns // across)) if listed is None else listed
+    across = tiles_at_once(limits, plan.cells[plan.tile], most)
     stored = {name: buffers[name] for name in ("flags", "stats", "nodes", "extents")}
-    which = {"listed": np.uint32(listed is not None), "list": tiles, "across": np.uint32(across)}
-    given = {**plan.geometry(), **plan.params(), "low": low, **stored, **which}
-    return Launch(kernel, groups * group, group, given)
+    given = {**plan.geometry(), **plan.params(), "low": low, **stored, "across": np.uint32(across)}
+    return Launch(kernel, rows * -(-columns // across) * group, group, given)
