@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from clquant.kmeans import KMeansPalette
     from clquant.neuquant import NeuQuantCL
     from clquant.one_call import DominantColor, dominant_colors, quantize
-    from clquant.palette.animation import Animation, quantize_frames, save_animation, save_gif
     from clquant.palette.engine import PaletteEngine
     from clquant.quadtree import Quadtree, QuadtreeBuilder
     from clquant.runtime import (
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from clquant.targets.tilesets import TilePalettes
     from clquant.vectors import VectorQuantizer, scalar_codebook
     from clquant.video import animate
+    from clquant.video.animation import Animation, quantize_frames, save_animation, save_gif
     from clquant.vq import ClvqInfo, VQCodec, clvq_info, register_codebook
 
 __version__ = "0.1.0"
@@ -65,7 +65,7 @@ _HOMES = {
     "clquant.images.geo_files": ("GeoTiff",),
     "clquant.kmeans": ("KMeansPalette",),
     "clquant.neuquant": ("NeuQuantCL",),
-    "clquant.palette.animation": ("Animation", "quantize_frames", "save_animation", "save_gif"),
+    "clquant.video.animation": ("Animation", "quantize_frames", "save_animation", "save_gif"),
     "clquant.palette.engine": ("PaletteEngine",),
     "clquant.quadtree": (
         "Quadtree",

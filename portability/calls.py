@@ -16,8 +16,9 @@ import numpy as np
 import clquant
 from clquant import images, quality, runtime
 from clquant.mapping import error
-from clquant.palette import animation, engine
+from clquant.palette import engine
 from clquant.runtime.device.limits import Limits
+from clquant.video import animation
 from portability import further_calls, wild
 from portability.call import Call, Check, Good, one_of, shown
 from portability.inputs import photo

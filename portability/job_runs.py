@@ -13,7 +13,8 @@ from clquant import images, quality, runtime
 from clquant.histogram import device_table
 from clquant.histogram.counting import count_colors
 from clquant.mapping.error import mean_squared_error
-from clquant.palette import animation, engine
+from clquant.palette import engine
+from clquant.video import animation
 from portability.inputs import flat, noise, photo
 
 Result = Mapping[str, Any]

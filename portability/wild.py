@@ -193,6 +193,8 @@ _OPTIONS = {
     "--refine --dpi --inches --compression --icc --json",
     "tileset": "-o --name --json --palettes -k --tile-size --shared-color --color-format --space --shared --dither "
     "--map --seed --device -q",
+    "animate": "-o -k --use --fps --size --start --end --dither --space --palettes "
+    "--plays --save-palette --device -q --json",
     "tiles": "-o -k --use --dither --space --seed --save-palette --tms --keep-empty --memory --json --device -q",
     "panel": "-o --panel --dither --device -q --json",
     "quadtree": "-o -t --criterion --weights --min-size --max-depth --outline --gif --save "

@@ -18,8 +18,8 @@ import clquant
 from clquant import images, panel, params, quality, runtime
 from clquant.cli import main
 from clquant.images import files
-from clquant.palette import animation
 from clquant.runtime import FileError, InvalidArgument, InvalidType
+from clquant.video import animation
 from portability.inputs import photo
 
 

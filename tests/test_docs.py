@@ -52,6 +52,8 @@ def folder(sample, tmp_path, monkeypatch):
         (tmp_path / name).mkdir()
         for number in range(2):
             PIL.Image.fromarray(small[:, :: 1 - 2 * number]).save(tmp_path / name / f"{number}.png")
+    still = [PIL.Image.fromarray(np.roll(small, shift, 1)) for shift in range(0, 40, 2)]
+    still[0].save(tmp_path / "clip.mp4", "GIF", save_all=True, append_images=still[1:], duration=80)  # read by content
     Palette([[0, 0, 0], [250, 250, 250], [90, 140, 30]]).write(tmp_path / "brand.gpl")
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -20,6 +20,7 @@ import clquant
 from clquant.cli import common, streams
 
 COMMANDS = (
+    "animate",
     "compare",
     "devices",
     "halftone",
@@ -45,7 +46,7 @@ EVERYDAY = (
     "--output --n-colors --use --dither --color-space --shared --animate --max-bytes --save-palette --device --gray"
     " --levels --palette --block-size --refine --dpi --threshold --criterion --max-depth --outline --gif --save"
     " --codebook --codebook-size --block-shape --state-size --tile-size --n-palettes --shared-color --map --panel"
-    " --tone --device-colors --crop --html --help-all"
+    " --tone --device-colors --crop --html --fps --quality --help-all"
 )
 
 DESCRIPTION = "Quantize images on any OpenCL device, with the same result on every machine."

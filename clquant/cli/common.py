@@ -205,6 +205,7 @@ class _Bar:
         self._begin = time.monotonic()
         self._shown = False
         self._bar: Any = None
+        self._text, self._width = "", 0
 
     def update(self, done: int, total: int) -> None:
         if time.monotonic() - self._begin < self.DELAY_SECONDS:
@@ -213,7 +214,10 @@ class _Bar:
         try:
             from tqdm import tqdm
         except ImportError:
-            sys.stderr.write(f"\r{self._label}: {100 * done // max(total, 1)} %")
+            left = (time.monotonic() - self._begin) * (total - done) / max(done, 1)
+            self._text = f"{self._label}: {100 * done // max(total, 1)} %, {left:.0f} s left"
+            sys.stderr.write(f"\r{self._text:<{self._width}}")
+            self._width = len(self._text)
             sys.stderr.flush()
             return
         if self._bar is None:
@@ -226,7 +230,7 @@ class _Bar:
         if self._bar is not None:
             self._bar.close()
         elif self._shown:
-            sys.stderr.write("\r" + " " * (len(self._label) + 8) + "\r")
+            sys.stderr.write("\r" + " " * self._width + "\r")
 
 
 def byte_count(text: str) -> int:

@@ -20,11 +20,11 @@ from clquant.cli.loading import Loaded, load
 from clquant.cli.outputs import STDOUT, Outputs, named, not_there, picture_bytes, shown
 from clquant.color.formats.gif import MAX_COLORS
 from clquant.images.folders import PICTURE_SUFFIXES
-from clquant.palette import animation
 from clquant.quadtree import Quadtree, QuadtreeBuilder, files
 from clquant.quadtree.criteria import CRITERIA
 from clquant.quadtree.render import as_rgb
 from clquant.runtime import InvalidArgument
+from clquant.video import animation
 
 HELP = "decompose pictures into uniform squares"
 

@@ -7,64 +7,85 @@ rectangle of what stands there, and nothing is disposed of, so that no reader ca
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant.color.formats import parallel, png
 from clquant.color.formats.bits import bits_of
-from clquant.color.formats.gif_frames import Indexed, bounds
+from clquant.color.formats.shown import About, Shown, bounds
+from clquant.runtime import InvalidArgument
 
 _KEEP, _REPLACE = 0, 0  # dispose_op none, blend_op source
 _MAX_SHORT = 65535
 
+# The rectangle that differs from the frame before, which of its pixels do, its left and upper edge, its milliseconds.
+Change = tuple[npt.NDArray[Any], npt.NDArray[np.bool_], int, int, int]
 
-def encoded(frames: Sequence[Indexed], delays_ms: Sequence[int], plays: int) -> bytes:
-    """Frames as an APNG file."""
-    height, width = frames[0][0].shape
-    rgba = frames[0][1]
-    alike = len(rgba) <= png.MAX_COLORS and all(np.array_equal(colors, rgba) for _, colors in frames)
-    opaque = all((colors[:, 3] == 255).all() for _, colors in frames)
-    depth = bits_of(len(rgba)) if alike else 8
-    kind = png.INDEXED if alike else png.RGB if opaque else png.RGBA
-    head = png.chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, 0))
-    control = png.chunk(b"acTL", struct.pack(">II", len(frames), plays))
-    parts = [png.SIGNATURE, head, control, *(png.palette_chunks(rgba) if alike else [])]
-    sequence = 0
-    for number, (pixels, _, x, y) in enumerate(changes(frames, alike, 3 if opaque else 4)):
+
+def write(file: BinaryIO, about: About, frames: Iterable[Shown]) -> None:
+    """Write frames as an APNG file that can be sought in, as they come."""
+    rgba = about.rgba if about.rgba is not None and len(about.rgba) <= png.MAX_COLORS else None
+    depth = 8 if rgba is None else bits_of(len(rgba))
+    kind = png.INDEXED if rgba is not None else png.RGB if about.opaque else png.RGBA
+    file.write(png.SIGNATURE)
+    file.write(png.chunk(b"IHDR", struct.pack(">IIBBBBB", about.width, about.height, depth, kind, 0, 0, 0)))
+    control = file.tell()
+    file.write(_control(0, about.plays) + b"".join([] if rgba is None else png.palette_chunks(rgba)))
+    if about.comment:
+        file.write(png.chunk(b"tEXt", b"Comment\0" + about.comment.encode("latin-1", "replace")))
+
+    def packed(change: Change) -> tuple[Change, bytes]:
+        return change, png.compressed(change[0], depth)
+
+    number = 0
+    for (pixels, _, x, y, delay), data in parallel.ordered(packed, changes(frames, rgba, 3 if about.opaque else 4)):
         rows, columns = pixels.shape[:2]
+        sequence = max(2 * number - 1, 0)
         place = struct.pack(">IIIII", sequence, columns, rows, x, y)
-        sequence += 1
-        parts.append(png.chunk(b"fcTL", place + _delay(delays_ms[number]) + bytes([_KEEP, _REPLACE])))
-        data = png.compressed(pixels, depth)
-        if number == 0:
-            parts.append(png.chunk(b"IDAT", data))
-        else:
-            parts.append(png.chunk(b"fdAT", struct.pack(">I", sequence) + data))
-            sequence += 1
-    return b"".join([*parts, png.chunk(b"IEND", b"")])
+        file.write(png.chunk(b"fcTL", place + _delay(delay) + bytes([_KEEP, _REPLACE])))
+        file.write(png.chunk(b"fdAT", struct.pack(">I", sequence + 1) + data) if number else png.chunk(b"IDAT", data))
+        number += 1
+    file.write(png.chunk(b"IEND", b""))
+    file.seek(control)
+    file.write(_control(number, about.plays))
+    file.seek(0, 2)
+
+
+def _control(count: int, plays: int) -> bytes:
+    return png.chunk(b"acTL", struct.pack(">II", count, plays))
 
 
 def changes(
-    frames: Sequence[Indexed], alike: bool, channels: int, grid: int = 1
-) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[np.bool_], int, int]]:
-    """Of each frame the rectangle that differs from the frame before, which of its pixels do, its left and upper edge.
+    frames: Iterable[Shown], palette: npt.NDArray[np.uint8] | None, channels: int, grid: int = 1
+) -> Iterator[Change]:
+    """Yield what each frame changes: of frames with one palette indices, else colours of `channels`.
 
-    Of frames with `alike` palettes these are indices, else colours of `channels`; edges are multiples of `grid`.
+    Edges are multiples of `grid`.
     """
     before: npt.NDArray[Any] | None = None
-    for indices, rgba in frames:
-        now = indices if alike else parallel.looked_up(np.ascontiguousarray(rgba[:, :channels]), indices)
-        if before is None:
-            yield now, np.ones(indices.shape, np.bool_), 0, 0
+    for number, (indices, rgba, delay, kept) in enumerate(frames):
+        if palette is None:
+            now = parallel.looked_up(np.ascontiguousarray(rgba[:, :channels]), indices)
+        elif np.array_equal(rgba, palette):
+            now = indices
         else:
-            differs = now != before if alike else (now != before).any(axis=2)
+            raise InvalidArgument(
+                f"frames[{number}] has another palette than those before; allowed for a PNG that is written as frames "
+                "come: one palette, or the frames in a list"
+            )
+        if before is None:
+            yield now, np.ones(indices.shape, np.bool_), 0, 0, delay
+        else:
+            if kept is not None:
+                now[kept] = before[kept]
+            differs = now != before if palette is not None else (now != before).any(axis=2)
             rows, columns = bounds(differs)
             top, left = rows.start // grid * grid, columns.start // grid * grid
             place = slice(top, rows.stop), slice(left, columns.stop)
-            yield now[place], differs[place], left, top
+            yield now[place], differs[place], left, top, delay
         before = now
 
 

@@ -10,15 +10,16 @@ from __future__ import annotations
 import functools
 import io
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
 from clquant.color.formats import parallel
+from clquant.color.formats.shown import About
 from clquant.runtime import InvalidArgument
 
 MAX_SIDE = 65535
@@ -34,6 +35,8 @@ _EIGHT_BITS_PER_CHANNEL = 0x70
 _KEEP, _CLEAR = 1, 2  # what becomes of a frame's rectangle before the next frame is drawn
 _EXTENSION, _DESCRIPTOR, _TRAILER = b"\x21", b"\x2c", b"\x3b"
 _LOOP = _EXTENSION + b"\xff\x0bNETSCAPE2.0\x03\x01"
+_COMMENT = _EXTENSION + b"\xfe"
+BLOCK_BYTES = 255
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ class Frame:
         The index that draws nothing.
     clear : bool
         Whether the rectangle becomes transparent before the next frame is drawn, instead of staying.
+    delay : int
+        Hundredths of a second.
     """
 
     indices: npt.NDArray[np.uint8]
@@ -59,6 +64,7 @@ class Frame:
     colors: npt.NDArray[np.uint8]
     transparent: int | None
     clear: bool
+    delay: int
 
     @functools.cached_property
     def packed(self) -> bytes:
@@ -95,28 +101,34 @@ def with_one_hole(
     return parallel.looked_up(merged, indices), int(clear[0])
 
 
-def encoded(width: int, height: int, frames: Iterable[Frame], delays: Sequence[int], plays: int) -> bytes:
-    """A whole file."""
-    out = io.BytesIO()
+def write(file: BinaryIO, about: About, frames: Iterable[tuple[Frame, bytes]]) -> None:
+    """Write a whole file of frames with their packed pixels as they come."""
     shared: tuple[int, bytes] | None = None
-    for frame, delay in zip(frames, delays, strict=True):
+    for frame, packed in frames:
         size, table = frame.table
         if shared is None:
             shared = size, table
             background = frame.transparent or 0
             flags = _TABLE_FLAG | _EIGHT_BITS_PER_CHANNEL | size
-            out.write(b"GIF89a" + struct.pack("<HHBBB", width, height, flags, background, 0) + table)
-            if plays != 1:  # what is written is how often it is repeated
-                out.write(_LOOP + struct.pack("<HB", max(plays - 1, 0), 0))
+            file.write(b"GIF89a" + struct.pack("<HHBBB", about.width, about.height, flags, background, 0) + table)
+            if about.plays != 1:  # what is written is how often it is repeated
+                file.write(_LOOP + struct.pack("<HB", max(about.plays - 1, 0), 0))
+            if about.comment:
+                file.write(_COMMENT + blocks(about.comment.encode("ascii", "replace")))
         own = (size, table) != shared
         flags = (_CLEAR if frame.clear else _KEEP) << 2 | (frame.transparent is not None)
-        out.write(_EXTENSION + b"\xf9" + struct.pack("<BBHBB", 4, flags, delay, frame.transparent or 0, 0))
+        file.write(_EXTENSION + b"\xf9" + struct.pack("<BBHBB", 4, flags, frame.delay, frame.transparent or 0, 0))
         rows, columns = frame.indices.shape
         flags = _TABLE_FLAG | size if own else 0
-        out.write(_DESCRIPTOR + struct.pack("<HHHHB", frame.x, frame.y, columns, rows, flags))
-        out.write((table if own else b"") + frame.packed)
-    out.write(_TRAILER)
-    return out.getvalue()
+        file.write(_DESCRIPTOR + struct.pack("<HHHHB", frame.x, frame.y, columns, rows, flags))
+        file.write((table if own else b"") + packed)
+    file.write(_TRAILER)
+
+
+def blocks(data: bytes) -> bytes:
+    """Data in blocks of up to 255 bytes, each after its length, and an empty one."""
+    parts = [data[at : at + BLOCK_BYTES] for at in range(0, len(data), BLOCK_BYTES)]
+    return b"".join(bytes([len(part)]) + part for part in [*parts, b""])
 
 
 def _packed(indices: npt.NDArray[np.uint8]) -> bytes:

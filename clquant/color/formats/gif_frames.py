@@ -8,56 +8,87 @@ now, with the rectangle grown to reach them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant.color.formats import parallel
-from clquant.color.formats.gif import MAX_COLORS, OPAQUE_ALPHA, Frame, with_one_hole
+from clquant.color.formats.gif import MAX_COLORS, MAX_DELAY, OPAQUE_ALPHA, Frame, with_one_hole
+from clquant.color.formats.shown import About, Shown, bounds
 from clquant.runtime import InvalidArgument
-
-# A frame's (H, W) indices and the (n, 4) colours that they stand for.
-Indexed = tuple[npt.NDArray[np.unsignedinteger[Any]], npt.NDArray[np.uint8]]
 
 _OPAQUE = 1 << 24  # beside 24 bits of colour, so that none is 0
 
 
-def drawn(frames: Sequence[Indexed], loop: bool) -> Iterator[Frame]:
+class Drawn(NamedTuple):
+    """A frame drawn whole, if that shows it, and with a transparent entry where nothing changes, if there is one."""
+
+    whole: Frame | None
+    gaps: Frame | None
+
+
+def drawn(frames: Iterable[Shown], about: About) -> Iterator[Drawn]:
     """The frames as a GIF holds them; each drawn in its turn shows one of the given ones, pixel by pixel."""
-    holes = any((rgba[:, 3] < OPAQUE_ALPHA).any() for _, rgba in frames)
-    alike = all(np.array_equal(rgba, frames[0][1]) for _, rgba in frames)
-    first = now = _Seen(frames[0], alike)
+    alike = about.rgba is not None
+    source = iter(frames)
+    given: Shown | None = next(source)
+    assert given is not None
+    first = now = _Seen(given, alike)
     stands: npt.NDArray[Any] | None = None
-    without_entry, shared = None, None
-    for number, frame in enumerate(frames):
-        after = _Seen(frames[number + 1], alike) if number + 1 < len(frames) else first if loop else now
-        touched = np.ones(frame[0].shape, np.bool_) if stands is None else now.shown != stands
+    without_entry, number, elapsed = None, 0, 0
+    while given is not None:
+        following = next(source, None)
+        after = _Seen(following, alike) if following is not None else first if about.plays != 1 else now
+        if given.kept is not None and stands is not None:
+            now.shown = np.where(given.kept, stands, now.shown)
+        touched = np.ones(given.indices.shape, np.bool_) if stands is None else now.shown != stands
         stands = now.shown.copy()
-        erased = (now.shown != now.hole) & (after.shown == after.hole) if holes else np.zeros(0, np.bool_)
+        erased = (now.shown != now.hole) & (after.shown == after.hole) if about.holes else np.zeros(0, np.bool_)
         clear = bool(erased.any())
         rows, columns = bounds(touched | erased if clear else touched)
         if clear:
             stands[rows, columns] = now.hole
-        part, transparent, colors = now.indices[rows, columns], now.transparent, frame[1][:, :3]
-        if holes and transparent is None:
+        part, transparent, colors = now.indices[rows, columns], now.transparent, given.rgba[:, :3]
+        if about.holes and transparent is None:
             # Readers clear to transparent only where a frame has such an entry; Pillow, where the first one has it too.
             transparent, colors = _transparent_entry(part, colors)
             if transparent is None and without_entry != 0:
                 without_entry = number
         if clear and without_entry in (0, number):
+            after_it = number + 1 if following is not None else 0
             raise InvalidArgument(
-                f"frames[{without_entry}] has {MAX_COLORS} opaque colours and frames[{(number + 1) % len(frames)}] has "
+                f"frames[{without_entry}] has {MAX_COLORS} opaque colours and frames[{after_it}] has "
                 f"holes in it; allowed for a GIF with holes: {MAX_COLORS - 1} colours in its first frame and in those "
                 "before such ones"
             )
-        whole = Frame(part, columns.start, rows.start, colors, transparent, clear)
-        shared = shared or whole.table
-        with_gaps = _with_gaps(whole, touched[rows, columns]) or whole
-        yield with_gaps if with_gaps.size(shared) < whole.size(shared) else whole
-        now = after
+        delay = min((elapsed + given.delay_ms + 5) // 10 - (elapsed + 5) // 10, MAX_DELAY)
+        whole = Frame(part, columns.start, rows.start, colors, transparent, clear, delay)
+        gaps = _with_gaps(whole, touched[rows, columns])
+        kept = given.kept is not None and gaps is not None and bool(given.kept[rows, columns].any())
+        yield Drawn(None if kept else whole, gaps)
+        elapsed += given.delay_ms
+        given, now, number = following, after, number + 1
+
+
+def packed(frames: Iterable[Drawn]) -> Iterator[tuple[Frame, bytes]]:
+    """Frames with their pixels packed by Pillow, the smaller of the two ways to draw each."""
+    shared: list[tuple[int, bytes]] = []
+
+    def smaller(frame: Drawn) -> tuple[Frame, bytes]:
+        ways = [way for way in frame if way is not None]
+        best = min(ways, key=lambda way: way.size(shared[0]))
+        return best, best.packed
+
+    def told() -> Iterator[Drawn]:
+        for frame in frames:
+            if not shared:
+                shared.extend(way.table for way in frame[:1] if way is not None)
+            yield frame
+
+    return parallel.ordered(smaller, told())
 
 
 def _with_gaps(frame: Frame, touched: npt.NDArray[np.bool_]) -> Frame | None:
@@ -85,24 +116,16 @@ class _Seen:
     these are the indices, which need not be looked up.
     """
 
-    def __init__(self, frame: Indexed, alike: bool) -> None:
-        self.indices, self.transparent = with_one_hole(*frame)
+    def __init__(self, frame: Shown, alike: bool) -> None:
+        self.indices, self.transparent = with_one_hole(frame.indices, frame.rgba)
         self.hole = self.transparent
         self.shown: npt.NDArray[Any] = self.indices
         if not alike:
-            table = frame[1].astype(np.uint32)
+            table = frame.rgba.astype(np.uint32)
             codes = table[:, 0] << 16 | table[:, 1] << 8 | table[:, 2] | np.uint32(_OPAQUE)
             self.hole = 0
             codes[table[:, 3] < OPAQUE_ALPHA] = self.hole
             self.shown = parallel.looked_up(codes, self.indices)
-
-
-def bounds(mask: npt.NDArray[np.bool_]) -> tuple[slice, slice]:
-    """The smallest rectangle, as (rows, columns), around what is set; one pixel where nothing is."""
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    if not len(rows):
-        return slice(0, 1), slice(0, 1)
-    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
 
 
 def _transparent_entry(

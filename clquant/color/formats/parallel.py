@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import collections
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 # Entries that a thread looks up at a time: NumPy's 8-byte copies of their indices stay in a core's second cache, and
@@ -33,6 +35,23 @@ def in_threads(work: Callable[[int], T], count: int) -> list[T]:
         return [work(0)]
     with ThreadPoolExecutor(min(count, cores()), thread_name_prefix="clquant-files") as pool:
         return list(pool.map(work, range(count)))
+
+
+def ordered(work: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+    """``work(item)`` for each item, in order; as many as there are cores are in work at a time."""
+    ahead = cores()
+    pending: collections.deque[Future[T]] = collections.deque()
+    with ThreadPoolExecutor(ahead, thread_name_prefix="clquant-files") as pool:
+        try:
+            for item in items:
+                pending.append(pool.submit(work, item))
+                if len(pending) > ahead:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
 
 
 def looked_up(table: npt.NDArray[Any], indices: npt.NDArray[np.integer[Any]]) -> npt.NDArray[Any]:

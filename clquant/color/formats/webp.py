@@ -9,49 +9,66 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from clquant.color.formats import apng
-from clquant.color.formats.gif_frames import Indexed
+from clquant.color.formats import apng, parallel
 from clquant.color.formats.names import LOSSLESS
+from clquant.color.formats.shown import About, Shown
 from clquant.runtime import InvalidArgument
 
 MAX_SIDE = 16383
 _HAS_ALPHA, _ANIMATED = 0x10, 0x02
 _DRAW, _REPLACE = 0x00, 0x02
 _RIFF_BYTES = 12
+_SIZE_ENDS = 8
 
 
-def encoded(frames: Sequence[Indexed], delays_ms: Sequence[int], plays: int) -> bytes:
-    """A whole file, of frames of one size with their times, shown `plays` times or, if that is 0, for ever."""
-    height, width = frames[0][0].shape
-    if max(height, width) > MAX_SIDE:
+def write(file: BinaryIO, about: About, frames: Iterable[Shown]) -> None:
+    """Write frames as they come to a file that can be sought in."""
+    if max(about.height, about.width) > MAX_SIDE:
         raise InvalidArgument(
-            f"a WebP is at most {MAX_SIDE} pixels wide and high; these frames are {width} wide and {height} high"
+            f"a WebP is at most {MAX_SIDE} pixels wide and high; these frames are {about.width} wide and "
+            f"{about.height} high"
         )
-    opaque = all((colors[:, 3] == 255).all() for _, colors in frames)
-    parts, has_alpha = [], not opaque
+    if about.comment:
+        raise InvalidArgument("comment is given; allowed in GIF and PNG files alone")
+    has_alpha = not about.opaque
+    file.write(_head(about, has_alpha, 0))
     # Places are written halved: a rectangle begins at even rows and columns.
-    changes = apng.changes(frames, False, 3 if opaque else 4, grid=2)
-    for (pixels, differs, x, y), delay in zip(changes, delays_ms, strict=True):
-        data, how = _packed(pixels), _REPLACE
-        if not differs.all() and (opaque or (pixels[differs][:, 3] == 255).all()):
-            with_holes = np.zeros((*differs.shape, 4), np.uint8)
-            with_holes[differs] = np.dstack([pixels[..., :3], np.full(differs.shape, 255, np.uint8)])[differs]
-            smaller = _packed(with_holes)
-            if len(smaller) < len(data):
-                data, how, has_alpha = smaller, _DRAW, True
-        rows, columns = differs.shape
-        place = _three(x // 2) + _three(y // 2) + _three(columns - 1) + _three(rows - 1)
-        parts.append(_chunk(b"ANMF", place + _three(delay) + bytes([how]) + data))
+    changes = apng.changes(frames, None, 3 if about.opaque else 4, grid=2)
+    for chunk, with_holes in parallel.ordered(lambda change: _frame(change, about.opaque), changes):
+        file.write(chunk)
+        has_alpha = has_alpha or with_holes
+    end = file.tell()
+    file.seek(0)
+    file.write(_head(about, has_alpha, end - _SIZE_ENDS))
+    file.seek(end)
+
+
+def _head(about: About, has_alpha: bool, size: int) -> bytes:
     flags = _ANIMATED | (_HAS_ALPHA if has_alpha else 0)
-    head = _chunk(b"VP8X", bytes([flags, 0, 0, 0]) + _three(width - 1) + _three(height - 1))
-    body = b"".join([b"WEBP", head, _chunk(b"ANIM", struct.pack("<IH", 0, plays)), *parts])
-    return b"RIFF" + struct.pack("<I", len(body)) + body
+    canvas = _chunk(b"VP8X", bytes([flags, 0, 0, 0]) + _three(about.width - 1) + _three(about.height - 1))
+    return b"RIFF" + struct.pack("<I", size) + b"WEBP" + canvas + _chunk(b"ANIM", struct.pack("<IH", 0, about.plays))
+
+
+def _frame(change: apng.Change, opaque: bool) -> tuple[bytes, bool]:
+    """The chunk of one frame, and whether it has holes."""
+    pixels, differs, x, y, delay = change
+    data, how = _packed(pixels), _REPLACE
+    if not differs.all() and (opaque or (pixels[differs][:, 3] == 255).all()):
+        with_holes = np.zeros((*differs.shape, 4), np.uint8)
+        with_holes[differs] = np.dstack([pixels[..., :3], np.full(differs.shape, 255, np.uint8)])[differs]
+        smaller = _packed(with_holes)
+        if len(smaller) < len(data):
+            data, how = smaller, _DRAW
+    rows, columns = differs.shape
+    place = _three(x // 2) + _three(y // 2) + _three(columns - 1) + _three(rows - 1)
+    return _chunk(b"ANMF", place + _three(delay) + bytes([how]) + data), how == _DRAW
 
 
 def _packed(pixels: npt.NDArray[np.uint8]) -> bytes:

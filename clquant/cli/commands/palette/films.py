@@ -19,8 +19,8 @@ from clquant.cli.outputs import STDOUT, Outputs, shown
 from clquant.color.formats.gif import MAX_COLORS, OPAQUE_ALPHA
 from clquant.color.palette import Palette
 from clquant.images import moving
-from clquant.palette import animation
 from clquant.runtime import ClquantError, InvalidArgument
+from clquant.video import animation
 
 ANIMATED_SUFFIXES = (".gif", ".png", ".apng", ".webp")
 STILL_SUFFIX = ".png"

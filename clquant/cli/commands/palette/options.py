@@ -17,8 +17,8 @@ from clquant.color.formats.png import EFFORTS
 from clquant.dithering.error_filters import FILTERS
 from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.images import geo_files
-from clquant.palette.animation import DELAYS_MS
 from clquant.runtime import CommandQueue, InvalidArgument, PictureError
+from clquant.video.animation import DELAYS_MS
 
 ALPHA_CHOICES = ("palette", "binary", "dithered")
 MOST_COLORS = 256  # without -k

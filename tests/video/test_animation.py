@@ -9,8 +9,8 @@ import PIL.Image
 import pytest
 
 from clquant import IndexedImage, KMeansPalette
-from clquant.palette import animation
 from clquant.runtime import FileError, InvalidArgument, InvalidType, StoppedError
+from clquant.video import animation
 from tests.gif_decoder import decoded
 
 

@@ -16,8 +16,8 @@ import clquant
 from clquant import IndexedImage, KMeansPalette
 from clquant.cli import main
 from clquant.images import moving
-from clquant.palette.animation import animation_bytes
 from clquant.runtime import FileError, InvalidArgument
+from clquant.video.animation import animation_bytes
 from portability import costly_files
 
 DELAYS = [50, 70, 1200, 90]

@@ -1,0 +1,174 @@
+"""`clquant animate`: films, animated files and pictures as a GIF, APNG or WebP of few colours."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import re
+import time
+from typing import Any
+
+import clquant
+from clquant.cli import common, inputs, streams
+from clquant.cli.colors import given_palette
+from clquant.cli.inputs import Inputs
+from clquant.cli.outputs import STDOUT, Outputs, shown
+from clquant.color import spaces
+from clquant.dithering.registry import DEFAULT, dither_names
+from clquant.images.folders import files_below
+from clquant.runtime import InvalidArgument
+from clquant.video.animation import Animation, animated_format_of
+from clquant.video.frames import Frames
+from clquant.video.palettes import WAYS
+
+HELP = "make a GIF, APNG or WebP of a film, of another animation, or of pictures"
+
+SUFFIXES = (".gif", ".png", ".apng", ".webp")
+MOST_FPS = 50
+"""Of a film that names no other: players show a GIF's faster frames slowly."""
+
+EPILOG = f"""examples:
+  clquant animate clip.mp4                                writes clip.gif beside it
+  clquant animate clip.mp4 --fps 15 --size 480 --start 1:05 --end 1:09 -o clip.gif
+  clquant animate clip.mp4 -k 64 --dither bayer8 -o clip.webp
+  clquant animate frames/ --fps 12 -o walk.png            pictures of a folder, by their names
+  ffmpeg -i clip.mkv -f yuv4mpegpipe - | clquant animate - -o clip.gif
+
+Films need PyAV: pip install 'clquant[video]'. Of one that names more than {MOST_FPS} frames a second no more are taken.
+Times are exact: what is rounded in one frame is made good in the next."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.epilog = EPILOG
+    common.add_inputs(parser, "a film, an animation, or picture")
+    common.add_output(parser, ".gif, .png, .apng, .webp", "IN.gif beside it")
+    parser.add_argument("-k", "--colors", "--n-colors", type=int, metavar="K", default=256, help="colours, 2 to 256")
+    parser.add_argument("--use", metavar="COLORS", help="take these colours, 'black,#f80' or a palette file")
+    parser.add_argument("--fps", type=float, metavar="N", help="most frames a second; of pictures, how many (25)")
+    parser.add_argument("--size", type=_size, metavar="W or WxH", help="width, or width and height, in pixels")
+    parser.add_argument("--start", type=_seconds, metavar="TIME", help="where to begin: seconds, or minutes:seconds")
+    parser.add_argument("--end", type=_seconds, metavar="TIME", help="where to end")
+    parser.add_argument(
+        "--dither",
+        nargs="?",
+        const=DEFAULT,
+        choices=dither_names(),
+        metavar="HOW",
+        help=f"imitate more colours; HOW is one of: {', '.join(dither_names())} (default: no dithering)",
+    )
+    parser.add_argument(
+        "--space", "--color-space", choices=spaces.NAMES, default="srgb", help="where colours are compared"
+    )
+    parser.add_argument(
+        "--palettes", choices=WAYS, default="one", help="one for all frames, for each scene, or for each frame"
+    )
+    parser.add_argument("--plays", type=int, metavar="N", help="how often it is shown, 0 for ever (default: as IN)")
+    parser.add_argument("--comment", default="", metavar="TEXT", help="a text in the file (GIF, PNG)")
+    parser.add_argument("--raw", type=_size, metavar="WxH", help="IN is plain RGB of this size, with --fps (25)")
+    parser.add_argument("--damaged", action="store_true", help="take the frames before a damage, instead of an error")
+    parser.add_argument("--save-palette", metavar="FILE", help="write the palette (--palettes one) into a file, too")
+    common.add_json(parser)
+    common.add_device(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the animation."""
+    begin = time.perf_counter()
+    sources = _sources(args)
+    places = Outputs(sources, [args.use])
+    target = _target(args, places)
+    colors = given_palette("--use", args.use) if args.use is not None else args.colors
+    if args.use is None and not 2 <= args.colors <= 256:
+        raise InvalidArgument(f"--colors is {args.colors}; allowed: 2 to 256")
+    queue = common.open_queue(args)
+    frames = _frames(args)
+    with common.progress_bar(args, sources.sources[0].relative.name) as progress:
+        made = clquant.animate(
+            frames,
+            colors,
+            palettes=args.palettes,
+            dither=args.dither,
+            color_space=args.space,
+            plays=args.plays,
+            queue=queue,
+            progress=progress,
+        )
+        _write(args, places, target, made)
+    if args.save_palette is not None:
+        made.palette.write(args.save_palette)
+    _report(args, sources, target, made, time.perf_counter() - begin)
+    return 0
+
+
+def _sources(args: argparse.Namespace) -> Inputs:
+    """The inputs, of which a folder is one."""
+    sources = [inputs.Source(path, pathlib.PurePath(pathlib.Path(path).name or "stdin")) for path in args.inputs]
+    if inputs.STDIN in args.inputs and len(args.inputs) > 1:
+        raise InvalidArgument("- (standard input) cannot be mixed with other inputs")
+    return Inputs(tuple(sources), False)
+
+
+def _target(args: argparse.Namespace, places: Outputs) -> str:
+    if args.output == STDOUT:
+        return STDOUT
+    if args.output is None:
+        if len(args.inputs) > 1 or args.inputs[0] == inputs.STDIN:
+            raise InvalidArgument("name the file to write with -o, such as -o film.gif")
+        place = os.path.normpath(args.inputs[0])
+        args.output = (place if os.path.isdir(place) else os.path.splitext(place)[0]) + ".gif"
+    return places.one(args.output, suffixes=SUFFIXES)
+
+
+def _frames(args: argparse.Namespace) -> Frames:
+    """The frames of the inputs: of one its own, of several their pictures in order."""
+    source: Any = args.inputs[0]
+    if len(args.inputs) > 1:
+        source = []
+        for path in args.inputs:
+            source += [os.fspath(found) for found in files_below(path)] if os.path.isdir(path) else [path]
+    raw = args.raw if args.raw is None or args.fps is None else (*args.raw, args.fps)
+    if args.raw is not None and not isinstance(args.raw, tuple):
+        raise InvalidArgument(f"--raw is {args.raw}; allowed: width and height, such as 640x360")
+    frames = clquant.video.frames(source, args.fps, args.size, args.start, args.end, raw=raw, damaged=args.damaged)
+    return frames if args.fps is not None else frames.at_most(MOST_FPS)
+
+
+def _write(args: argparse.Namespace, places: Outputs, target: str, made: Animation) -> None:
+    if target == STDOUT:
+        streams.write(made.to_bytes("GIF", args.comment))
+        return
+    places.make_folder(target)
+    made.save(target, animated_format_of(target), args.comment)
+
+
+def _report(args: argparse.Namespace, sources: Inputs, target: str, made: Animation, seconds: float) -> None:
+    figures = made.figures
+    count = f"{figures['frames']} frames" if figures["frames"] > 1 else "1 frame"
+    size = f"{figures['width']}x{figures['height']}"
+    common.say(
+        args,
+        f"{sources.sources[0].relative} -> {shown(target)}: {count} of {size}, {figures['colors']} colours, "
+        f"{figures['bytes']} bytes, {seconds:.2f} s",
+        input=sources.sources[0].path,
+        output=target,
+        seconds=seconds,
+        **figures,
+    )
+
+
+def _size(text: str) -> int | tuple[int, int]:
+    """Width, or width and height, in pixels."""
+    found = re.fullmatch(r"([1-9]\d{0,4})(?:x([1-9]\d{0,4}))?", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size in pixels, such as 480 or 480x270")
+    return int(found[1]) if found[2] is None else (int(found[1]), int(found[2]))
+
+
+def _seconds(text: str) -> float:
+    """Seconds of ``83.5``, ``1:23.5`` or ``0:01:23.5``."""
+    found = re.fullmatch(r"(?:(?:(\d+):)?(\d+):)?(\d+(?:\.\d+)?)", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time, such as 83.5 or 1:23.5")
+    return 3600 * int(found[1] or 0) + 60 * int(found[2] or 0) + float(found[3])

@@ -1,0 +1,286 @@
+"""`frames`: films, animated files, folders, pipes and pictures in memory as frames with times, one at a time."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+
+from clquant import params
+from clquant.images import detached, files, moving, read
+from clquant.images.folders import files_below
+from clquant.images.moving import Frame
+from clquant.runtime import FileError, InvalidArgument, open_session
+from clquant.video.films import MOST_FPS, Film
+from clquant.video.timing import MILLISECONDS, Timed, clipped, rounded, thinned
+
+DELAY_MS = 40  # of pictures that have no times of their own
+STDIN = "-"
+MOST_SIDE = 65535
+MOST_SECONDS = 1e6
+
+
+class _Source(Protocol):
+    """Where frames come from."""
+
+    width: int
+    height: int
+    plays: int
+    count: int | None
+    expected: int
+    seconds: Fraction
+    once: bool
+
+    def timed(self) -> Iterator[Timed]: ...
+
+
+class _AnimatedFile:
+    """A file that Pillow reads."""
+
+    once, seconds = False, Fraction(0)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        about = moving.about(path, params.shown(path))
+        self.width, self.height, self.plays = about.width, about.height, about.plays
+        self.count: int | None = about.count
+        self.expected = about.count
+
+    def timed(self) -> Iterator[Timed]:
+        end = Fraction(0)
+        for frame in moving.frames(self._path, params.shown(self._path)):
+            begin, end = end, end + Fraction(frame.delay_ms, MILLISECONDS)
+            yield Timed(begin, end, partial(np.asarray, frame.pixels))
+
+
+class _Pictures:
+    """Pictures, or frames with times, of a list or an iterator."""
+
+    plays, seconds = 0, Fraction(0)
+
+    def __init__(self, pictures: Iterable[Any], step: Fraction) -> None:
+        self.once = isinstance(pictures, Iterator)
+        self.count = len(pictures) if isinstance(pictures, list | tuple | np.ndarray) else None
+        self.expected = self.count or 0
+        self._pictures, self._step = pictures, step
+        self._first: list[Any] = []
+        first = next(iter(pictures), None) if self.once or self.count is None or self.count else None
+        if first is None:
+            raise _no_frames(pictures)
+        if self.once:
+            self._first = [detached(first, "frames[0]")]
+        self.height, self.width = _pixels_of(self._first[0] if self._first else first, "frames[0]").shape[:2]
+
+    def timed(self) -> Iterator[Timed]:
+        end = Fraction(0)
+        for number, picture in enumerate(self._all()):
+            own = Fraction(picture.delay_ms, MILLISECONDS) if isinstance(picture, Frame) else self._step
+            begin, end = end, end + own
+            yield Timed(begin, end, partial(_pixels_of, picture, f"frames[{number}]"))
+
+    def _all(self) -> Iterator[Any]:
+        if not self.once:
+            yield from self._pictures
+            return
+        yield from self._first
+        self._first = []
+        for number, picture in enumerate(self._pictures, 1):
+            yield detached(picture, f"frames[{number}]")
+
+
+def _pixels_of(picture: Any, argument: str) -> npt.NDArray[np.uint8]:
+    """(H, W) or (H, W, C): a picture's pixels on the host."""
+    if isinstance(picture, Frame):
+        return picture.pixels
+    found = read(picture, argument=argument)
+    session = open_session(None, [found.device_array]) if found.device_array is not None else None
+    pixels = found.array if session is None else found.on_host(session)
+    assert pixels is not None
+    return np.asarray(pixels.reshape(found.shape), np.uint8)
+
+
+class Frames:
+    """Frames with times, read one at a time as they are asked for; see `frames`.
+
+    Attributes
+    ----------
+    width, height : int
+        Of every frame; of pictures in memory those of the first.
+    plays : int
+        How often the file says that they are shown; 0 for ever.
+    once : bool
+        Whether they can be iterated over once only: those of pipes and iterators.
+    expected : int
+        How many frames are expected, 0 if nobody knows; `len` is there where it is certain.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        fps: float | None = None,
+        size: Any = None,
+        start: float | None = None,
+        end: float | None = None,
+        *,
+        raw: Any = None,
+        damaged: bool = False,
+    ) -> None:
+        self._fps = None if fps is None else Fraction(params.real("fps", fps, 1e-3, MOST_FPS)).limit_denominator(10**6)
+        self._start, self._end = _seconds("start", start), _seconds("end", end)
+        if self._end is not None and self._end <= (self._start or 0):
+            raise InvalidArgument(f"end is {end} and start {start}; allowed: an end after the start")
+        self._damaged = params.boolean("damaged", damaged)
+        self._shown = params.shown(source)
+        self._source = _opened(source, self._fps, self._start, raw, damaged)
+        self._size = _size(size, (self._source.width, self._source.height))
+        self.width, self.height = self._size or (self._source.width, self._source.height)
+        self.plays, self.once = self._source.plays, self._source.once
+
+    @property
+    def expected(self) -> int:
+        count, seconds = self._source.expected, self._source.seconds
+        if not seconds:
+            return count
+        shown = max(min(seconds, self._end or seconds) - (self._start or 0), Fraction(0))
+        part = round(count * shown / seconds)
+        return part if self._fps is None else min(part, round(shown * self._fps))
+
+    def at_most(self, fps: int) -> Frames:
+        """These frames, of a film no more than `fps` a second."""
+        if isinstance(self._source, Film) and self._fps is None:
+            self._fps = Fraction(fps)
+        return self
+
+    def __len__(self) -> int:
+        if self._source.count is None or self._fps or self._start or self._end:
+            raise TypeError(f"how many frames {self._shown} has is known when all were read")
+        return self._source.count
+
+    def __iter__(self) -> Iterator[Frame]:
+        timed = clipped(self._source.timed(), self._start, self._end)
+        found = False
+        try:
+            for each in timed if self._fps is None else thinned(timed, self._fps):
+                delay = rounded(each.end) - rounded(each.start)
+                yield Frame(_resized(each.read(), self._size), delay)
+                found = True
+        except FileError:
+            if not (self._damaged and found):
+                raise
+        if not found:
+            raise InvalidArgument(
+                f"{self._shown} has no frames from {float(self._start or 0):g} s on; allowed: a start before its end"
+            )
+
+    def __repr__(self) -> str:
+        return f"Frames({self._shown}: {self.width}x{self.height})"
+
+
+def frames(
+    source: Any,
+    fps: float | None = None,
+    size: Any = None,
+    start: float | None = None,
+    end: float | None = None,
+    *,
+    raw: Any = None,
+    damaged: bool = False,
+) -> Frames:
+    """The frames of moving pictures, each as a player shows it, with its time.
+
+    Parameters
+    ----------
+    source : path_like, ``"-"``, or list or iterator of images
+        A film (through PyAV, extra ``video``), an animated GIF, WebP or PNG, a folder of pictures in the order of
+        their names, standard input with a film that can be read from its beginning on (such as y4m), or pictures.
+    fps : float, optional
+        Most frames a second, 0.001 to 1000: of faster ones those are left out that are over when the next may begin;
+        slower ones keep their times. Pictures without times are shown so many a second, else 25.
+    size : int or (int, int), optional
+        Width, or width and height, of the frames, in pixels, 1 to 65535; the height follows in proportion.
+    start, end : float, optional
+        Seconds; the frame that is shown at `start` is the first.
+    raw : (int, int) or (int, int, float), optional
+        Width, height and frames a second (25) of a film of plain RGB without a head, 3 bytes a pixel.
+    damaged : bool
+        Take the frames before the place where a file is damaged or cut off, instead of an error.
+
+    Returns
+    -------
+    Frames
+        An iterable of `Frame` (`pixels`, `delay_ms`), which every engine takes as a picture. Times are exact: their
+        sum is rounded once. A film's colours are converted by its own matrix and range (BT.601 below 720 rows, else
+        BT.709, where it names none), it is turned upright, and alpha is kept. An APNG's default image that is no frame
+        is left out. Memory is bounded by a few frames.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType
+        If an argument is not allowed.
+    FileError
+        If it cannot be read, has no video stream or no frames, or PyAV is needed and not there; of damaged files when
+        the frame's turn comes.
+    """
+    return Frames(source, fps, size, start, end, raw=raw, damaged=damaged)
+
+
+def _opened(source: Any, fps: Fraction | None, start: Fraction | None, raw: Any, damaged: bool) -> _Source:
+    """The source that a person named."""
+    step = Fraction(DELAY_MS, MILLISECONDS) if fps is None else 1 / fps
+    if not isinstance(source, str | os.PathLike):
+        if isinstance(source, Frames) or (isinstance(source, Iterable) and not isinstance(source, bytes)):
+            return _Pictures(source, step)
+        raise _no_frames(source)
+    if source == STDIN:
+        if sys.stdin is None:
+            raise FileError("standard input is closed")
+        return Film(sys.stdin.buffer, "standard input", None, raw, damaged)
+    path = os.fspath(files.path_of(source))
+    if os.path.isdir(path):
+        return _Pictures([os.fspath(found) for found in files_below(path)], step)
+    if raw is not None:
+        return Film(path, params.shown(path), start, raw, damaged)
+    try:
+        return _AnimatedFile(path)
+    except FileError as error:
+        if not isinstance(error.__cause__, PIL.UnidentifiedImageError):
+            raise
+    return Film(path, params.shown(path), start, None, damaged)
+
+
+def _no_frames(source: Any) -> InvalidArgument:
+    return InvalidArgument(f"frames is {params.shown(source)}; allowed: an animated file, or pictures, at least one")
+
+
+def _seconds(name: str, value: Any) -> Fraction | None:
+    if value is None:
+        return None
+    return Fraction(params.real(name, value, 0, MOST_SECONDS)).limit_denominator(10**6)
+
+
+def _size(size: Any, own: tuple[int, int]) -> tuple[int, int] | None:
+    """Width and height that frames get; None where they keep their own."""
+    if size is None:
+        return None
+    if isinstance(size, tuple | list):
+        if len(size) != 2:
+            raise InvalidArgument(f"size is {params.shown(size)}; allowed: a width, or (width, height)")
+        width, height = (params.integer(f"size[{i}]", side, 1, MOST_SIDE) for i, side in enumerate(size))
+    else:
+        width = params.integer("size", size, 1, MOST_SIDE)
+        height = max(round(Fraction(own[1] * width, own[0])), 1)
+    return None if (width, height) == own else (width, height)
+
+
+def _resized(pixels: npt.NDArray[np.uint8], size: tuple[int, int] | None) -> npt.NDArray[np.uint8]:
+    """Pixels in another size, by Pillow's Lanczos filter; colours under alpha count by it."""
+    if size is None or pixels.shape[1::-1] == size:
+        return pixels
+    return np.asarray(PIL.Image.fromarray(pixels).resize(size, PIL.Image.Resampling.LANCZOS))

@@ -1,0 +1,108 @@
+"""Palettes of moving pictures: one for all frames, one a scene, or one a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.color.palette import Palette
+from clquant.histogram.color_histogram import ColorHistogram, together
+from clquant.images.moving import Frame
+from clquant.kmeans import KMeansPalette
+from clquant.runtime import CommandQueue
+
+WAYS = ("one", "scene", "frame")
+
+_COUNTED_TOGETHER = 8
+_CUT = 0.5  # of the pixels that are of other coarse colours than those of the frame before
+_SHORTEST_MS = 500
+_UNIT_MS = 10
+_MOST_WEIGHT = 1 << 38
+_COARSE_BITS = 3
+
+
+class Scene(NamedTuple):
+    """The palette of the frames from `first` on."""
+
+    first: int
+    palette: Palette
+
+
+class _Counted:
+    """The colours of a scene's frames, by the weight of the time that they are shown."""
+
+    def __init__(self, first: int, queue: CommandQueue | None) -> None:
+        self.first, self._queue = first, queue
+        self._histograms: dict[int, ColorHistogram] = {}
+        self._waiting: dict[int, list[npt.NDArray[np.uint8]]] = {}
+        self.shown_ms = 0
+
+    def add(self, frame: Frame) -> None:
+        waiting = self._waiting.setdefault(max(frame.delay_ms // _UNIT_MS, 1).bit_length() - 1, [])
+        waiting.append(frame.pixels)
+        self.shown_ms += frame.delay_ms
+        if sum(map(len, self._waiting.values())) >= _COUNTED_TOGETHER:
+            self._count()
+
+    def _count(self) -> None:
+        for power, pictures in self._waiting.items():
+            found = ColorHistogram.of(pictures, queue=self._queue)
+            known = self._histograms.get(power)
+            self._histograms[power] = found if known is None else together([known, found])
+        self._waiting.clear()
+
+    def histogram(self) -> ColorHistogram:
+        """All colours, each pixel as often as its weight says."""
+        self._count()
+        least = min(self._histograms)
+        powers = {power: power - least for power in self._histograms}
+        while sum(h.total << powers[p] for p, h in self._histograms.items()) > _MOST_WEIGHT and any(powers.values()):
+            powers = {power: max(own - 1, 0) for power, own in powers.items()}
+        return together([_times(h, powers[p]) for p, h in self._histograms.items()])
+
+
+def learned(
+    frames: Iterable[Frame], learner: KMeansPalette, by_scene: bool, queue: CommandQueue | None
+) -> Iterator[Scene]:
+    """Palettes of scenes, or of all frames as one; a pixel counts by the time that it is shown.
+
+    That is to a power of two of 10 ms. A scene begins where more than half of the pixels have other colours, of 3 bits
+    a channel, than those of the frame before, and the scene before was at least half a second long.
+    """
+    counted = _Counted(0, queue)
+    before: npt.NDArray[np.int64] | None = None
+    for number, frame in enumerate(frames):
+        if by_scene:
+            now = _coarse(frame.pixels)
+            if before is not None and counted.shown_ms >= _SHORTEST_MS and _distance(before, now) > _CUT:
+                yield Scene(counted.first, learner.fit_histogram(counted.histogram()).palette_)
+                counted = _Counted(number, queue)
+            before = now
+        counted.add(frame)
+    yield Scene(counted.first, learner.fit_histogram(counted.histogram()).palette_)
+
+
+def _times(histogram: ColorHistogram, power: int) -> ColorHistogram:
+    """A histogram with all counts multiplied by a power of two."""
+    colors, counts = histogram.to_arrays()
+    return ColorHistogram(colors, counts << np.uint64(power)) if power else histogram
+
+
+def _coarse(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    """Pixels of each of 512 colours, of every second row and column."""
+    shift = 8 - _COARSE_BITS
+    part = pixels[::2, ::2] >> shift
+    if part.ndim == 2:
+        return np.bincount(part.ravel(), minlength=1 << _COARSE_BITS)
+    codes = (part[..., 0].astype(np.intp) << 2 * _COARSE_BITS) | (part[..., 1] << _COARSE_BITS) | part[..., 2]
+    return np.bincount(codes.ravel(), minlength=1 << 3 * _COARSE_BITS)
+
+
+def _distance(first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]) -> float:
+    """The part of the pixels whose coarse colours are others; 0 to 1."""
+    if len(first) != len(second):
+        return 1.0
+    return float(np.abs(first - second).sum()) / (2 * max(int(first.sum()), 1))

@@ -1,0 +1,251 @@
+"""Films, pipes, folders and pictures as frames with times; animations that are written as frames come."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import struct
+import subprocess
+import sys
+import wave
+import weakref
+from fractions import Fraction
+
+import numpy as np
+import PIL.Image
+import pytest
+
+import clquant
+from clquant.cli import main
+from clquant.runtime import FileError, InvalidArgument, StoppedError
+from clquant.video.timing import Timed, clipped, rounded, thinned
+
+av = pytest.importorskip("av", reason="films need PyAV")
+
+STARTS_MS = [0, 40, 120, 130, 300]
+
+
+def film(path, pictures, starts_ms=None, codec="ffv1", format="bgr0", **settings):
+    """Write RGB pictures, or planes of Y, U and V, as a film without loss."""
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream(codec, rate=25)
+        stream.width, stream.height, stream.pix_fmt = pictures[0].shape[1], pictures[0].shape[0], format
+        stream.codec_context.time_base = Fraction(1, 1000)
+        for name, value in settings.items():
+            setattr(stream.codec_context, name, value)
+        for number, picture in enumerate(pictures):
+            if format == "yuv444p":
+                frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(np.moveaxis(picture, 2, 0)), format=format)
+            else:
+                frame = av.VideoFrame.from_ndarray(picture, format="rgb24").reformat(format=format)
+            frame.pts, frame.time_base = (starts_ms or range(0, 10**6, 40))[number], Fraction(1, 1000)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    return path
+
+
+@pytest.fixture
+def pictures(rng):
+    """A block that moves over noise."""
+    still = rng.integers(0, 256, (36, 48, 3), np.uint8)
+    made = [still.copy() for _ in STARTS_MS]
+    for number, picture in enumerate(made):
+        picture[5:15, 3 + 4 * number : 9 + 4 * number] = 255, 40 * number, 0
+    return made
+
+
+def test_times_and_pixels_are_exact(pictures, tmp_path):
+    found = clquant.video.frames(film(tmp_path / "a.mkv", pictures, STARTS_MS))
+    assert (found.width, found.height, found.once) == (48, 36, False)
+    for _ in range(2):
+        read = list(found)
+        assert [frame.delay_ms for frame in read][:-1] == [40, 80, 10, 170]
+        for frame, picture in zip(read, pictures, strict=True):
+            assert np.array_equal(frame.pixels, picture)
+    with pytest.raises(TypeError, match="is known when all were read"):
+        len(found)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "yuv"), [(1, (63, 102, 240)), (5, (81, 90, 240)), (2, (81, 90, 240))], ids=["709", "601", "unnamed"]
+)
+def test_colours_are_of_the_films_own_matrix(matrix, yuv, tmp_path):
+    planes = np.full((16, 16, 3), yuv, np.uint8)
+    path = film(tmp_path / "a.mkv", [planes], format="yuv444p", colorspace=matrix, color_range=1)
+    (frame,) = clquant.video.frames(path)
+    assert np.abs(frame.pixels.astype(int) - [255, 0, 0]).max() <= 2
+
+
+def test_full_range_stays(tmp_path):
+    path = film(tmp_path / "a.mkv", [np.full((16, 16, 3), (250, 128, 128), np.uint8)], format="yuv444p", color_range=2)
+    (frame,) = clquant.video.frames(path)
+    assert (frame.pixels == 250).all()
+
+
+def test_films_are_turned_upright(tmp_path):
+    picture = np.zeros((32, 48, 3), np.uint8)
+    picture[:16] = 255
+    data = film(tmp_path / "a.mp4", [picture] * 2, codec="mpeg4", format="yuv420p").read_bytes()
+    at = data.index(b"tkhd") + 4 + 40
+    quarter = struct.pack(">9i", 0, 1 << 16, 0, -(1 << 16), 0, 0, 32 << 16, 0, 1 << 30)
+    (tmp_path / "b.mp4").write_bytes(data[:at] + quarter + data[at + 36 :])
+    found = clquant.video.frames(tmp_path / "b.mp4")
+    pixels = next(iter(found)).pixels
+    assert pixels.shape == (48, 32, 3) == (found.height, found.width, 3)
+    assert pixels[:, 20:].min() > 200 > 55 > pixels[:, :12].max()
+
+
+def timed(*times):
+    return [Timed(Fraction(a), Fraction(b), lambda a=a: a) for a, b in itertools.pairwise(times)]
+
+
+def test_fast_frames_are_thinned_by_time():
+    sixty = thinned(timed(*[Fraction(i, 60) for i in range(61)]), Fraction(50))
+    kept = [(float(one.start), float(one.end)) for one in sixty]
+    assert len(kept) == 50
+    assert kept[-1][1] == 1
+    assert [round(50 * start, 9) for start, _ in kept] == list(range(50))
+    assert all(end == start for (_, end), (start, _) in itertools.pairwise(kept))
+    slow = timed(*[Fraction(i, 24) for i in range(25)])
+    assert list(thinned(slow, Fraction(50))) == slow
+    assert [one.read() for one in thinned(slow, Fraction(12))] == [Fraction(i, 12) for i in range(12)]
+
+
+def test_delays_add_up():
+    times = [Fraction(i, 30) for i in range(31)]
+    delays = [rounded(b) - rounded(a) for a, b in itertools.pairwise(times)]
+    assert (sum(delays), set(delays)) == (1000, {33, 34})
+    part = list(clipped(timed(*times), Fraction(1, 2), Fraction(3, 4)))
+    assert (part[0].start, part[-1].end) == (0, Fraction(1, 4))
+
+
+def test_a_stretch_of_a_film_in_another_size(pictures, tmp_path):
+    path = film(tmp_path / "a.mkv", pictures * 5)
+    read = list(clquant.video.frames(path, fps=12.5, size=24, start=0.2, end=0.62))
+    assert [frame.delay_ms for frame in read] == [80] * 5 + [20]
+    assert {frame.pixels.shape for frame in read} == {(18, 24, 3)}
+    assert next(iter(clquant.video.frames(pictures, size=(7, 9)))).pixels.shape == (9, 7, 3)
+    for wrong, why in (
+        ({"fps": 0}, "fps is 0; allowed: a number from 0.001 to 1000"),
+        ({"size": 0}, "size is 0; allowed: .*1 to 65535"),
+        ({"size": (1, 2, 3)}, r"size is \(1, 2, 3\); allowed: a width, or \(width, height\)"),
+        ({"start": 2, "end": 1}, "end is 1 and start 2; allowed: an end after the start"),
+        ({"raw": (0, 5)}, r"raw is \(0, 5\); allowed: \(width, height\)"),
+    ):
+        with pytest.raises(InvalidArgument, match=why):
+            clquant.video.frames(path, **wrong)
+    with pytest.raises(InvalidArgument, match="has no frames from 9 s on"):
+        list(clquant.video.frames(path, start=9))
+
+
+def test_folders_and_iterators(pictures, tmp_path):
+    for number, picture in enumerate(pictures):
+        PIL.Image.fromarray(picture).save(tmp_path / f"{number}.png")
+    for source in (tmp_path, pictures, iter(pictures), np.stack(pictures)):
+        read = list(clquant.video.frames(source, fps=10))
+        assert [frame.delay_ms for frame in read] == [100] * len(pictures)
+        assert all(np.array_equal(frame.pixels, picture) for frame, picture in zip(read, pictures, strict=True))
+
+
+def test_damaged_and_other_files(pictures, rng, tmp_path):
+    noise = [rng.integers(0, 256, (36, 48, 3), np.uint8) for _ in range(50)]
+    data = film(tmp_path / "a.mkv", noise).read_bytes()
+    (tmp_path / "cut.mkv").write_bytes(data[: len(data) // 2])
+    with pytest.raises(FileError, match=r"it is damaged or cut off after .* of 2.00 seconds"):
+        list(clquant.video.frames(tmp_path / "cut.mkv"))
+    before = list(clquant.video.frames(tmp_path / "cut.mkv", damaged=True))
+    assert 20 <= len(before) < 30
+    assert all(
+        np.array_equal(frame.pixels, picture) for frame, picture in zip(before, noise[: len(before)], strict=True)
+    )
+    target = tmp_path / "b.gif"
+    assert main(["animate", str(tmp_path / "cut.mkv"), "-o", str(target), "-q"]) == 2
+    assert not target.exists()
+    assert main(["animate", str(tmp_path / "cut.mkv"), "-o", str(target), "-q", "--damaged"]) == 0
+    assert len(clquant.video.frames(target)) == len(before)
+    with wave.open(str(tmp_path / "sound.wav"), "wb") as sound:
+        sound.setparams((1, 2, 8000, 0, "NONE", ""))
+        sound.writeframes(bytes(8000))
+    (tmp_path / "text.mp4").write_bytes(b"no film at all" * 9)
+    for name, why in (
+        ("sound.wav", "it has no video stream"),
+        ("text.mp4", "as a picture or film"),
+        ("no.mp4", "no such"),
+    ):
+        with pytest.raises(FileError, match=why):
+            clquant.video.frames(tmp_path / name)
+
+
+def test_films_through_a_pipe(pictures, tmp_path):
+    data = b"".join(picture.tobytes() for picture in pictures)
+    command = [sys.executable, "-m", "clquant", "animate", "-", "--raw", "48x36", "--fps", "20", "-k", "256", "-q"]
+    done = subprocess.run([*command, "-o", "-"], input=data, capture_output=True, check=True)
+    with PIL.Image.open(io.BytesIO(done.stdout)) as image:
+        assert (image.n_frames, image.size, image.info["duration"]) == (5, (48, 36), 50)
+
+
+def test_frames_are_written_as_they_come(tmp_path):
+    """Of a long iterator few frames are in memory at a time, in every format."""
+    alive = most = 0
+
+    def gone():
+        nonlocal alive
+        alive -= 1
+
+    def made(count):
+        nonlocal alive, most
+        for number in range(count):
+            frame = clquant.IndexedImage(np.full((4, 5), number % 2, np.uint8), [[0, 0, 0], [255, 255, 255]])
+            weakref.finalize(frame, gone)
+            alive += 1
+            most = max(most, alive)
+            yield frame
+
+    for suffix in ("gif", "png", "webp"):
+        clquant.save_animation(tmp_path / f"a.{suffix}", made(400), delay_ms=20)
+        with PIL.Image.open(tmp_path / f"a.{suffix}") as image:
+            assert image.n_frames == 400
+    assert most < 100
+
+
+def test_scenes_and_frames_have_their_own_palettes(tmp_path):
+    red, blue = (np.zeros((10, 12, 3), np.uint8) for _ in range(2))
+    red[:, :, 0] = np.arange(120).reshape(10, 12)
+    blue[:, :, 2] = np.arange(120).reshape(10, 12)
+    made = clquant.animate([red] * 20 + [blue] * 20, 100, palettes="scene")
+    assert len({frame.palette for frame in made.frames}) == 2
+    assert made.frames[20].palette != made.frames[19].palette
+    assert len({frame.palette for frame in clquant.animate([red, blue], 100).frames}) == 1
+    assert len({frame.palette for frame in clquant.animate([red, blue], 100, palettes="frame").frames}) == 2
+    with pytest.raises(InvalidArgument, match="palettes is 'all'; allowed: 'one', 'scene', 'frame'"):
+        clquant.animate([red], palettes="all")
+
+
+def test_a_colour_counts_as_long_as_it_is_shown():
+    """Two colours for three: those that are shown longest are kept."""
+    frames = [np.full((4, 4, 3), value, np.uint8) for value in (0, 60, 255)]
+    given = [clquant.video.Frame(frame, delay) for frame, delay in zip(frames, (10, 5120, 5120), strict=True)]
+    colors = clquant.animate(given, 2).palette.colors
+    assert abs(int(colors.min()) - 60) <= 1
+
+
+def test_progress_stops_and_leaves_nothing(pictures, tmp_path):
+    seen = []
+    made = clquant.animate(pictures, 8, progress=lambda done, total: seen.append((done, total)))
+    made.save(tmp_path / "a.gif")
+    assert seen[-1] == (10, 10)
+    assert [done for done, _ in seen] == list(range(1, 11))
+    stopped = clquant.animate(pictures, 8, progress=lambda done, _: done < 8)
+    with pytest.raises(StoppedError):
+        stopped.save(tmp_path / "b.gif")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.gif"]
+
+
+def test_comments(pictures, tmp_path):
+    made = clquant.animate(pictures, 8)
+    with PIL.Image.open(io.BytesIO(made.to_bytes("GIF", "a walk"))) as image:
+        assert image.info["comment"] == b"a walk"
+    with PIL.Image.open(io.BytesIO(made.to_bytes("PNG", "a walk"))) as image:
+        assert image.text["Comment"] == "a walk"
+    with pytest.raises(InvalidArgument, match="comment is given; allowed in GIF and PNG files alone"):
+        made.to_bytes("WEBP", "a walk")
