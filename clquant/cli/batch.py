@@ -15,11 +15,13 @@ from clquant.runtime import ClquantError, DeviceMemoryError, FileError, FormatEr
 
 T = TypeVar("T")
 
-# What encodes and writes one input's result, beside the next input's work; what that gives reports the result, in the
-# inputs' order.
 Report = Callable[[], None]
+"""Says that a result is written; called in the inputs' order."""
 Finish = Callable[[], Report]
-Read = Callable[[Source], T]
+"""Encodes and writes one input's result, beside the next input's work."""
+Pair = tuple[Source, str | None]
+"""An input, and where its result goes; None for no file."""
+Read = Callable[[Source, str | None], T]
 
 EXIT_FAILED = 1
 MOST_READERS = 4
@@ -29,13 +31,13 @@ LARGE_BYTES = 1 << 26
 
 def run(
     args: argparse.Namespace,
-    sources: Sequence[Source],
+    pairs: Sequence[Pair],
     read: Read[T],
-    work: Callable[[int, Source, T], Finish],
+    work: Callable[[Source, str | None, T], Finish],
 ) -> int:
     """Read, work on and finish every input, in order; 1 if some of several failed, while a single one raises."""
-    if len(sources) == 1:
-        work(0, sources[0], read(sources[0]))()()
+    if len(pairs) == 1:
+        work(*pairs[0], read(*pairs[0]))()()
         return 0
     failed: list[tuple[Source, ClquantError]] = []
 
@@ -44,15 +46,15 @@ def run(
         complain(source, error)
 
     with _Stages() as stages:
-        for number, source in enumerate(sources):
-            stages.read_ahead(sources, number, read)
+        for number, (source, target) in enumerate(pairs):
+            stages.read_ahead(pairs, number, read)
             try:
                 picture = stages.picture()
             except ClquantError as error:
                 fail(source, error)
                 continue
             try:
-                finish = work(number, source, picture)
+                finish = work(source, target, picture)
             except ClquantError as error:
                 if not is_about(source, error):
                     raise
@@ -60,7 +62,7 @@ def run(
                 continue
             stages.finish(source, finish, fail)
         stages.finish_all(fail)
-    return report_failures(args, len(sources), failed)
+    return report_failures(args, len(pairs), failed)
 
 
 def complain(source: Source, error: ClquantError) -> None:
@@ -105,14 +107,14 @@ class _Stages:
         for pool in (self._readers, self._writers):
             pool.shutdown(cancel_futures=True)
 
-    def read_ahead(self, sources: Sequence[Source], number: int, read: Callable[[Source], Any]) -> None:
+    def read_ahead(self, pairs: Sequence[Pair], number: int, read: Read[Any]) -> None:
         """Begin to read an input, and some of those after it."""
-        while self._begun < min(number + 1 + self._ahead, len(sources)):
-            self._reading.append(self._readers.submit(read, sources[self._begun]))
+        while self._begun < min(number + 1 + self._ahead, len(pairs)):
+            self._reading.append(self._readers.submit(read, *pairs[self._begun]))
             self._begun += 1
 
     def picture(self) -> Any:
-        """What is in the next input."""
+        """Wait for the next input's picture."""
         picture = self._reading.popleft().result()
         self._ahead = 1 if getattr(picture, "nbytes", 0) > LARGE_BYTES else self._threads
         return picture

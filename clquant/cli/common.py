@@ -1,4 +1,4 @@
-"""What the subcommands share: arguments, devices, messages, progress."""
+"""What the subcommands share: options, devices, messages, progress."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import json
 import math
+import os
 import re
 import sys
 import time
@@ -15,10 +16,52 @@ from typing import Any
 from clquant import runtime
 from clquant.cli import streams
 from clquant.cli.inputs import Source
+from clquant.color import spaces
+from clquant.color.css import ALLOWED, css_color
+from clquant.color.display import DISPLAY_FORMATS
+from clquant.color.palette import Palette
 from clquant.runtime import InvalidArgument
 
+STDOUT = "-"
 _COMPRESSIONS = {"none": "raw", "packbits": "packbits", "deflate": "tiff_adobe_deflate", "g4": "group4"}
-ICC_HELP = "colours of a file with an ICC profile: become sRGB, or stay, and so does the profile (default: %(default)s)"
+TRAITS = {
+    "everyday": "shown by --help, not by --help-all alone",
+    "file": "its value may name a file that is read",
+    "result": "its value names a file that is written",
+    "here": "its result is shown by this process: not with --jobs or --cluster",
+    "joint": "joins all inputs: not with --jobs",
+    "learns": "chooses how a palette is learned: not with --use",
+    "whole": "needs the whole picture: not where pictures are read and written by bands",
+    "bands": "of results that are written by bands: .zarr and .tif",
+}
+
+
+def option(parser: Any, *names: str, traits: str = "", **declaration: Any) -> None:
+    """Declare an option in a parser or a group of one; `traits` are words of `TRAITS`."""
+    words = frozenset(traits.split())
+    assert words <= set(TRAITS), traits
+    action = parser.add_argument(*names, **declaration)
+    known = parser.get_default("traits") or {}
+    parser.set_defaults(traits={**known, action.dest: (words, action.default)})
+
+
+def with_trait(args: argparse.Namespace, trait: str) -> list[str]:
+    """Names of all options with a trait."""
+    return [name for name, (words, _) in args.traits.items() if trait in words]
+
+
+def given(args: argparse.Namespace, trait: str) -> list[str]:
+    """Names, as they are typed, of the options with a trait whose values are not their defaults."""
+    return [
+        name.replace("_", "-")
+        for name, (words, default) in args.traits.items()
+        if trait in words and getattr(args, name) != default
+    ]
+
+
+def files_read(args: argparse.Namespace) -> list[str | None]:
+    """Values of the options that may name files which are read."""
+    return [getattr(args, name) for name in with_trait(args, "file")]
 
 
 def add_inputs(parser: argparse.ArgumentParser, what: str = "picture", *, optional: bool = False) -> None:
@@ -33,10 +76,12 @@ def add_inputs(parser: argparse.ArgumentParser, what: str = "picture", *, option
 
 def add_output(parser: argparse.ArgumentParser, suffixes: str, default: str) -> None:
     """Declare ``-o``."""
-    parser.add_argument(
+    option(
+        parser,
         "-o",
         "--output",
         metavar="OUT",
+        traits="everyday",
         help=f"file to write ({suffixes}), folder where IN is several files or a folder, or - for standard output; "
         f"default: {default}",
     )
@@ -66,28 +111,89 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print what was done as JSON, instead of a line per result")
 
 
-def add_compression(parser: Any) -> None:
-    """Declare ``--compression``, in a parser or a group of one."""
-    parser.add_argument(
-        "--compression", choices=tuple(_COMPRESSIONS), help="TIFF: g4 of black and white alone (default: deflate)"
+def add_colors(parser: Any, text: str, traits: str = "everyday", **declaration: Any) -> None:
+    """Declare ``-k``."""
+    option(parser, "-k", "--colors", "--n-colors", type=int, metavar="K", traits=traits, help=text, **declaration)
+
+
+def add_use(parser: Any) -> None:
+    """Declare ``--use``."""
+    text = "take these colours instead of learning some; 'black,#f80' or a palette file"
+    option(parser, "--use", metavar="COLORS", traits="everyday file", help=text)
+
+
+def add_space(parser: Any, text: str = "where colours are compared (default: srgb)", default: Any = "srgb") -> None:
+    """Declare ``--space``."""
+    names = "--space", "--color-space"
+    option(parser, *names, choices=spaces.NAMES, default=default, traits="everyday", help=text)
+
+
+def add_color_format(parser: Any, text: str) -> None:
+    """Declare ``--color-format``."""
+    parser.add_argument("--color-format", choices=tuple(DISPLAY_FORMATS), help=text)
+
+
+def add_seed(
+    parser: Any, text: str = "seed of what is random (default: 0)", default: int | None = 0, traits: str = ""
+) -> None:
+    """Declare ``--seed``."""
+    option(parser, "--seed", "--random-state", type=int, default=default, traits=traits, help=text)
+
+
+def add_save_palette(parser: Any) -> None:
+    """Declare ``--save-palette``."""
+    text = "write the palette too: .gpl .act .pal .hex .ase .png"
+    option(parser, "--save-palette", metavar="FILE", traits="everyday result joint", help=text)
+
+
+def add_file_options(parser: Any) -> None:
+    """Declare ``--compression`` and ``--icc``."""
+    text = "TIFF: g4 of black and white alone (default: deflate)"
+    option(parser, "--compression", choices=tuple(_COMPRESSIONS), traits="whole", help=text)
+    option(
+        parser,
+        "--icc",
+        choices=("srgb", "keep"),
+        default="srgb",
+        traits="whole",
+        help="colours of a file with an ICC profile: become sRGB, or stay, and so does the profile "
+        "(default: %(default)s)",
     )
-
-
-def compression(args: argparse.Namespace, kind: str) -> dict[str, Any]:
-    """What ``--compression`` says, as options of `IndexedImage.to_bytes` and of Pillow."""
-    return {"compression": _COMPRESSIONS[args.compression]} if kind == "TIFF" and args.compression is not None else {}
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
     """Declare ``--device`` and ``--quiet``."""
-    parser.add_argument(
-        "--device", metavar="NAME", help="OpenCL device: its number, gpu, cpu, or a part of its name (clquant devices)"
-    )
+    text = "OpenCL device to use; its number, gpu, cpu, or a part of its name (clquant devices)"
+    option(parser, "--device", metavar="NAME", traits="everyday", help=text)
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
 
 
+def given_palette(name: str, text: str) -> Palette:
+    """Return the palette that an option names: a file if there is one of that name, else colours between commas."""
+    if os.path.exists(text):
+        return Palette.read(text)
+    colors = [color.strip() for color in text.split(",")]
+    if all(css_color(color) is not None for color in colors):
+        return Palette(colors)
+    raise InvalidArgument(f"{name} is {text!r}, neither a file nor colours; allowed: a palette file, or {ALLOWED}")
+
+
+def compression(args: argparse.Namespace, kind: str) -> dict[str, Any]:
+    """Return ``--compression`` as options of `IndexedImage.to_bytes` and of Pillow."""
+    return {"compression": _COMPRESSIONS[args.compression]} if kind == "TIFF" and args.compression is not None else {}
+
+
+def byte_count(text: str) -> int:
+    """A number of bytes: ``"60000"``, ``"60k"``, ``"1.5M"``, ``"64Ki"``, ``"2MB"``."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKMG]?)(i?)B?", text.strip())
+    if found is None or (found[3] and not found[2]):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of bytes, such as 60000, 60k or 1.5M")
+    unit = 1024 if found[3] else 1000
+    return int(float(found[1]) * unit ** " kMG".index(found[2].replace("K", "k") or " "))
+
+
 def open_queue(args: argparse.Namespace) -> runtime.CommandQueue:
-    """The queue of the device that ``--device`` names, else of the default device."""
+    """Open a queue on the device that ``--device`` names, else on the default device."""
     return runtime.default_queue(runtime.find_device(args.device) if args.device is not None else None)
 
 
@@ -98,19 +204,56 @@ def refuse(args: argparse.Namespace, names: Sequence[str], why: str) -> None:
             raise InvalidArgument(f"--{name.replace('_', '-')} is given {why}")
 
 
+def refuse_both(args: argparse.Namespace, trait: str, other: str) -> None:
+    """Refuse options with a trait beside another option."""
+    for name in given(args, trait):
+        raise InvalidArgument(f"--{name} and --{other} are given; allowed: one of them")
+
+
 def chosen(args: argparse.Namespace, defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Options by name, those that were not given (None) with their defaults."""
     return {name: default if getattr(args, name) is None else getattr(args, name) for name, default in defaults.items()}
 
 
+def shown(target: str) -> str:
+    """Name a place that results go to in messages."""
+    return "standard output" if target == STDOUT else target
+
+
 def say(args: argparse.Namespace, text: str, *, is_table: bool = False, **record: Any) -> None:
     """Print a line about the work to standard error, unless ``--quiet``; with ``--json`` keep its record instead."""
-    if hasattr(args, "told"):
+    if hasattr(args, "told"):  # in a worker, whose messages the command prints
         args.told.append((text, is_table, record))
     elif wants_json(args):
         _records(args)["results"].append({name: value for name, value in record.items() if value is not None})
     else:
         note(args, text, "\n" if is_table else "")
+
+
+def say_done(
+    args: argparse.Namespace,
+    source: Source,
+    target: str | None,
+    shape: Sequence[int],
+    what: str,
+    *,
+    seconds: float | None = None,
+    to: str | None = None,
+    **record: Any,
+) -> None:
+    """Say that an input's result of `shape` rows and columns is written; `to` names it if it is no file."""
+    height, width = shape[:2]
+    timed = "" if seconds is None else f", {seconds:.2f} s"
+    say(
+        args,
+        f"{source.relative} -> {to or shown(str(target))}: {width}x{height}{what}{timed}",
+        input=source.path,
+        output=target,
+        width=width,
+        height=height,
+        **record,
+        seconds=seconds,
+    )
 
 
 def note(args: argparse.Namespace, text: str, keep: str = "") -> None:
@@ -122,7 +265,7 @@ def note(args: argparse.Namespace, text: str, keep: str = "") -> None:
 
 
 def sizes(nbytes: int | None, input_bytes: int | None) -> str:
-    """The end of a line about a result: its bytes and its input's, as far as they are known."""
+    """End a line about a result with its bytes and its input's, as far as they are known."""
     before = "" if input_bytes is None else f" of {input_bytes}"
     return "" if nbytes is None else f", {nbytes}{before} bytes"
 
@@ -202,10 +345,10 @@ class _Bar:
 
     def __init__(self, label: str) -> None:
         self._label = label
+        self._text, self._width = "", 0
         self._begin = time.monotonic()
         self._shown = False
         self._bar: Any = None
-        self._text, self._width = "", 0
 
     def update(self, done: int, total: int) -> None:
         if time.monotonic() - self._begin < self.DELAY_SECONDS:
@@ -231,12 +374,3 @@ class _Bar:
             self._bar.close()
         elif self._shown:
             sys.stderr.write("\r" + " " * self._width + "\r")
-
-
-def byte_count(text: str) -> int:
-    """A number of bytes: ``"60000"``, ``"60k"``, ``"1.5M"``, ``"64Ki"``, ``"2MB"``."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKMG]?)(i?)B?", text.strip())
-    if found is None or (found[3] and not found[2]):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of bytes, such as 60000, 60k or 1.5M")
-    unit = 1024 if found[3] else 1000
-    return int(float(found[1]) * unit ** " kMG".index(found[2].replace("K", "k") or " "))

@@ -12,8 +12,8 @@ import PIL.Image
 
 from clquant import images
 from clquant.cli import common, inputs
+from clquant.cli.common import shown
 from clquant.cli.inputs import Source
-from clquant.cli.outputs import shown
 from clquant.images import decode, geo, lazy, moving, picture_files, tiff_head
 
 # Formats that hold a resolution and a colour profile.

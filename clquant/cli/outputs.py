@@ -14,14 +14,16 @@ import numpy as np
 import PIL.Image
 
 from clquant.cli import common, streams
-from clquant.cli.inputs import Inputs, Naming, Source
+from clquant.cli.batch import Pair
+from clquant.cli.common import STDOUT, shown
+from clquant.cli.inputs import Inputs, Naming, Source, expand, without_own_results
 from clquant.color.formats import png
 from clquant.color.formats.embedded import identifier
 from clquant.color.formats.names import LOSSLESS, SMALL_DISPLAYS, SOURCES, format_of, format_of_suffix, own_options
 from clquant.images import files, lazy
+from clquant.images.folders import PICTURE_SUFFIXES
 from clquant.runtime import FileError, InvalidArgument
 
-STDOUT = "-"
 # Formats that Pillow writes with loss, always or by default.
 LOSSY = frozenset({"AVIF", "JPEG", "JPEG2000", "MPO", "PDF"})
 
@@ -172,10 +174,27 @@ def lossless_kind(target: str, spoils: str) -> str:
     return kind
 
 
-def not_there(
-    args: argparse.Namespace, sources: Inputs, targets: Sequence[str | None]
-) -> list[tuple[Source, str | None]]:
-    """The inputs to work on with their results' places: with ``--no-clobber`` those whose results are not there."""
+def expected(
+    args: argparse.Namespace,
+    default: Naming,
+    *,
+    known: frozenset[str] = PICTURE_SUFFIXES,
+    suffixes: Collection[str] | None = None,
+    **fields: Any,
+) -> tuple[Inputs, Outputs, list[str]]:
+    """Find the inputs with suffixes in `known`, less earlier results, and where their results go.
+
+    `default` and `fields` are those of `named`, `suffixes` those that results may have.
+    """
+    sources = expand(args.inputs, known)
+    name = named(args.name, default, **fields)
+    sources = without_own_results(sources, name, args.output)
+    places = Outputs(sources, common.files_read(args), force=args.force)
+    return sources, places, places.each(args.output, name, suffixes=suffixes)
+
+
+def not_there(args: argparse.Namespace, sources: Inputs, targets: Sequence[str | None]) -> list[Pair]:
+    """Pair the inputs to work on with their results' places: with ``--no-clobber`` those that are not there."""
     pairs = list(zip(sources, targets, strict=True))
     if not args.no_clobber:
         return pairs
@@ -186,11 +205,6 @@ def not_there(
         else:
             todo.append((source, target))
     return todo
-
-
-def shown(target: str) -> str:
-    """What messages call a place that results go to."""
-    return "standard output" if target == STDOUT else target
 
 
 def picture_bytes(image: PIL.Image.Image, kind: str, target: str, **options: Any) -> bytes:

@@ -109,10 +109,10 @@ def test_failures_of_every_stage():
         json = False
         quiet = True
 
-    def read(source):
+    def read(source, target):
         return source.path
 
-    def work(number, source, loaded):
+    def work(source, number, loaded):
         if number == 1:
             raise FileError(f"{source.shown}: no")
 
@@ -124,10 +124,10 @@ def test_failures_of_every_stage():
 
         return finish
 
-    assert batch.run(Args(), sources, read, work) == 1
+    assert batch.run(Args(), [*zip(sources, range(4), strict=True)], read, work) == 1
     assert sorted(done) == reported == [0, 3]
     with pytest.raises(InvalidArgument, match="never"):
-        batch.run(Args(), sources[:1], read, lambda *_: work(2, sources[0], ""))
+        batch.run(Args(), [(sources[0], 2)], read, work)
 
 
 @pytest.mark.full

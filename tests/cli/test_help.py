@@ -48,7 +48,7 @@ def test_help_fits_a_screen(name: str, monkeypatch: pytest.MonkeyPatch, capsys: 
         assert end.value.code == 0
         shown[option] = capsys.readouterr().out
     assert shown["--help"].startswith(f"usage: clquant {name} ")
-    assert len(shown["--help"].splitlines()) <= 30
+    assert len(shown["--help"].splitlines()) <= 24
     assert "--help-all" in shown["--help"]
     if shown["--help"] != shown["--help-all"]:
         assert len(re.findall(r"^  -", shown["--help"], flags=re.MULTILINE)) <= 11

@@ -6,6 +6,8 @@ import filecmp
 import json
 import os
 import pathlib
+from concurrent.futures import Executor, Future
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ import PIL.Image
 import pytest
 
 from clquant import cli
-from clquant.cli import processes, relay
+from clquant.cli import executors
 
 
 @pytest.fixture
@@ -51,30 +53,28 @@ def test_files_and_messages_are_those_of_one_process(folder: pathlib.Path, capsy
 
 
 def test_what_a_process_leaves_undone_is_done_here(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[Any] = []
-    monkeypatch.setattr(relay, "one", lambda *job: given.append(job) or [])
-    worker = processes._Worker(dict(os.environ))
-    worker._process.kill()
-    worker._process.wait()
-    assert worker.do(({}, "in/a.png", "a.png")) == []
-    assert given == [({}, "in/a.png", "a.png")]
-    worker.end()
-
-
-def test_without_processes_all_is_done_here(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError("no process")
-
-    monkeypatch.setattr(processes.subprocess, "Popen", refuse)
+    broken: Future[Any] = Future()
+    broken.set_exception(BrokenProcessPool("a process was ended"))
+    monkeypatch.setattr(Executor, "submit", lambda *_: broken)
+    monkeypatch.setattr(executors, "ProcessPoolExecutor", lambda *_, **__: Executor())
     assert cli.main(["palette", "in/a.png", "in/b.png", "-k", "5", "--jobs", "2", "-o", "out", "-q"]) == 0
     assert sorted(os.listdir("out")) == ["a-5.png", "b-5.png"]
 
 
-@pytest.mark.full
-def test_processes_end_when_nobody_asks_any_more() -> None:
-    worker = processes._Worker(dict(os.environ))
-    worker.end()
-    assert worker._process.returncode == 0
+def test_an_interrupt_leaves_nothing_partial(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting: list[Future[Any]] = []
+
+    def submit(*_: Any) -> Any:
+        waiting.append(Future())
+        if len(waiting) == 1:
+            waiting[0].set_exception(KeyboardInterrupt())
+        return waiting[-1]
+
+    monkeypatch.setattr(Executor, "submit", submit)
+    monkeypatch.setattr(executors, "ProcessPoolExecutor", lambda *_, **__: Executor())
+    assert cli.main(["palette", "in", "-k", "5", "--jobs", "2", "-o", "new/out", "-q"]) == 130
+    assert [future.cancelled() for future in waiting[1:]] == [True] * 4
+    assert not (folder / "new").exists()
 
 
 @pytest.mark.full
@@ -100,5 +100,5 @@ def test_what_does_not_go_is_refused(
 
 
 def test_few_small_pictures_stay_in_one_process(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "run", lambda *_: pytest.fail("processes were started"))
+    monkeypatch.setattr(executors, "run_jobs", lambda *_: pytest.fail("processes were started"))
     assert cli.main(["palette", "in/a.png", "in/b.png", "in/d.png", "in/sub/c.png", "-k", "5", "-o", "out", "-q"]) == 0

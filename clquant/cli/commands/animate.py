@@ -11,10 +11,9 @@ from typing import Any
 
 import clquant
 from clquant.cli import common, inputs, streams
-from clquant.cli.colors import given_palette
+from clquant.cli.common import STDOUT, given_palette, option, shown
 from clquant.cli.inputs import Inputs
-from clquant.cli.outputs import STDOUT, Outputs, shown
-from clquant.color import spaces
+from clquant.cli.outputs import Outputs
 from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.images.folders import files_below
 from clquant.runtime import InvalidArgument
@@ -44,31 +43,32 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     common.add_inputs(parser, "a film, an animation, or picture")
     common.add_output(parser, ".gif, .png, .apng, .webp", "IN.gif beside it")
-    parser.add_argument("-k", "--colors", "--n-colors", type=int, metavar="K", default=256, help="colours, 2 to 256")
-    parser.add_argument("--use", metavar="COLORS", help="take these colours, 'black,#f80' or a palette file")
-    parser.add_argument("--fps", type=float, metavar="N", help="most frames a second; of pictures, how many (25)")
-    parser.add_argument("--size", type=_size, metavar="W or WxH", help="width, or width and height, in pixels")
+    common.add_colors(parser, "colours, 2 to 256 (default: 256)", default=256)
+    common.add_use(parser)
+    text = "most frames a second; of pictures, how many (25)"
+    option(parser, "--fps", type=float, metavar="N", traits="everyday", help=text)
+    text = "width, or width and height, in pixels"
+    option(parser, "--size", type=_size, metavar="W or WxH", traits="everyday", help=text)
     parser.add_argument("--start", type=_seconds, metavar="TIME", help="where to begin: seconds, or minutes:seconds")
     parser.add_argument("--end", type=_seconds, metavar="TIME", help="where to end")
-    parser.add_argument(
+    option(
+        parser,
         "--dither",
         nargs="?",
         const=DEFAULT,
         choices=dither_names(),
         metavar="HOW",
+        traits="everyday",
         help=f"imitate more colours; HOW is one of: {', '.join(dither_names())} (default: no dithering)",
     )
-    parser.add_argument(
-        "--space", "--color-space", choices=spaces.NAMES, default="srgb", help="where colours are compared"
-    )
-    parser.add_argument(
-        "--palettes", choices=WAYS, default="one", help="one for all frames, for each scene, or for each frame"
-    )
+    common.add_space(parser)
+    text = "one for all frames, for each scene, or for each frame"
+    option(parser, "--palettes", choices=WAYS, default="one", traits="everyday", help=text)
     parser.add_argument("--plays", type=int, metavar="N", help="how often it is shown, 0 for ever (default: as IN)")
     parser.add_argument("--comment", default="", metavar="TEXT", help="a text in the file (GIF, PNG)")
     parser.add_argument("--raw", type=_size, metavar="WxH", help="IN is plain RGB of this size, with --fps (25)")
     parser.add_argument("--damaged", action="store_true", help="take the frames before a damage, instead of an error")
-    parser.add_argument("--save-palette", metavar="FILE", help="write the palette (--palettes one) into a file, too")
+    common.add_save_palette(parser)
     common.add_json(parser)
     common.add_device(parser)
 
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     """Make the animation."""
     begin = time.perf_counter()
     sources = _sources(args)
-    places = Outputs(sources, [args.use])
+    places = Outputs(sources, common.files_read(args))
     target = _target(args, places)
     colors = given_palette("--use", args.use) if args.use is not None else args.colors
     if args.use is None and not 2 <= args.colors <= 256:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,13 +14,13 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import images
-from clquant.cli import batch, cluster, common, in_parts, inputs
-from clquant.cli.colors import given_palette
-from clquant.cli.in_parts import Parts, suffix_of
+from clquant.cli import batch, common, executors, inputs, large
+from clquant.cli.batch import Pair
+from clquant.cli.common import given_palette, option, shown
 from clquant.cli.inputs import Source
+from clquant.cli.large import Large
 from clquant.cli.loading import Loaded, load_still, note_lost
-from clquant.cli.outputs import Outputs, lossless_kind, named, not_there, picture_bytes, shown, source_name
-from clquant.color import spaces
+from clquant.cli.outputs import Outputs, expected, lossless_kind, not_there, picture_bytes, source_name
 from clquant.color.formats import png
 from clquant.color.formats.gif import MAX_COLORS
 from clquant.color.formats.names import SMALL_DISPLAYS
@@ -57,10 +58,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     written = ".png, .pbm, .tif, .gif and whatever else Pillow writes without loss"
     common.add_output(parser, written, "IN-halftone.png beside each")
     common.add_batch(parser, ", {levels} is L")
-    parser.add_argument("--gray", action="store_true", help="reduce the picture to gray (Rec. 601 luma) first")
-    parser.add_argument(
-        "--block", "--block-size", type=int, default=32, metavar="N", help="side of a block, 2 to 64 (default: 32)"
-    )
+    text = "reduce the picture to gray (Rec. 601 luma) first"
+    option(parser, "--gray", action="store_true", traits="everyday", help=text)
+    text = "side of a block, 2 to 64 (default: 32)"
+    option(parser, "--block", "--block-size", type=int, default=32, metavar="N", traits="everyday", help=text)
     parser.add_argument("--scan", choices=SCANS, default="spiral", help="path through a block (default: spiral)")
     parser.add_argument(
         "--weights",
@@ -68,33 +69,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="tone-dependent",
         help="trained thresholds and weights, or Floyd and Steinberg's (default: tone-dependent)",
     )
-    parser.add_argument("--levels", type=int, default=2, metavar="L", help="levels per channel, 2 to 256 (default: 2)")
-    parser.add_argument(
-        "--palette", metavar="COLORS", help="halftone to these colours: 'black,#f00,white' or a palette file"
-    )
-    parser.add_argument(
-        "--space",
-        "--color-space",
-        choices=spaces.NAMES,
-        help="with --palette: where colours are compared with its (default: srgb)",
-    )
+    text = "levels per channel, 2 to 256 (default: 2)"
+    option(parser, "--levels", type=int, default=2, metavar="L", traits="everyday", help=text)
+    text = "halftone to these colours: 'black,#f00,white' or a palette file"
+    option(parser, "--palette", metavar="COLORS", traits="everyday file", help=text)
+    common.add_space(parser, "with --palette: where colours are compared with its (default: srgb)", None)
     parser.add_argument("--noise", type=float, default=0.0, metavar="X", help="threshold noise, 0 to 1 (default: 0)")
-    parser.add_argument(
-        "--refine",
-        type=int,
-        default=0,
-        metavar="P",
-        help="passes of direct binary search, 0 to 16 (default: 0)",
-    )
-    parser.add_argument("--dpi", type=float, help="with --refine: pixels per inch (default: 300)")
+    text = "passes of direct binary search, 0 to 16 (default: 0)"
+    option(parser, "--refine", type=int, default=0, metavar="P", traits="everyday whole", help=text)
+    option(parser, "--dpi", type=float, traits="everyday", help="with --refine: pixels per inch (default: 300)")
     parser.add_argument("--inches", type=float, help="with --refine: distance of the eye (default: 9.5)")
     parser.add_argument("--linear", action="store_true", help="diffuse errors in linear light")
-    parser.add_argument(
-        "--seed", "--random-state", type=int, default=0, help="seed of start errors and noise (default: 0)"
-    )
-    common.add_compression(parser)
-    parser.add_argument("--icc", choices=("srgb", "keep"), default="srgb", help=common.ICC_HELP)
-    cluster.add(parser)
+    common.add_seed(parser, "seed of start errors and noise (default: 0)")
+    common.add_file_options(parser)
+    executors.add_cluster(parser)
     common.add_device(parser)
 
 
@@ -106,36 +94,25 @@ def run(args: argparse.Namespace) -> int:
         common.refuse(args, ["dpi", "inches"], "without --refine; allowed: with --refine")
     how = {"refine": args.refine}
     how |= {name: getattr(args, name) for name in ("dpi", "inches") if getattr(args, name) is not None}
-    sources = inputs.expand(args.inputs)
-    name = named(args.name, lambda source: f"{source.stem}-halftone{suffix_of(source) or '.png'}", levels=args.levels)
-    sources = inputs.without_own_results(sources, name, args.output)
-    places = Outputs(sources, [args.palette], force=args.force)
-    targets = places.each(args.output, name)
+    sources, places, targets = expected(
+        args, lambda source: f"{source.stem}-halftone{large.suffix_of(source) or '.png'}", levels=args.levels
+    )
     for source, target in zip(sources, targets, strict=True):
-        if not in_parts.is_written(source, target):
+        if not large.is_banded(args, source, target):
             lossless_kind(target, "a halftone")
     pairs = not_there(args, sources, targets)
-    if not pairs:
-        return 0
-    large = [pair for pair in pairs if in_parts.is_written(*pair)]
-    if large:
-        common.refuse(args, ["compression"], f"with {large[0][1]!r}, which is written in parts; allowed: without")
-        if args.refine or args.icc != "srgb":
-            option = "refine" if args.refine else "icc"
-            raise InvalidArgument(f"--{option} needs the whole picture, but {large[0][1]!r} is written in parts")
+    banded, whole = large.split(args, pairs)
     if args.cluster is None:
         return _here(args, places, how, pairs)
-    cluster.check(args, pairs)
-    with cluster.opened(args):
-        whole = [pair for pair in pairs if pair not in large]
-        status = cluster.run(args, whole) if whole else 0
-        return max(status, _here(args, places, how, large)) if large else status
+    executors.check(args, pairs, "cluster")
+    with executors.cluster(args) as client:
+        return max(executors.run_cluster(args, whole, client), _here(args, places, how, banded))
 
 
-def _here(
-    args: argparse.Namespace, places: Outputs, how: dict[str, Any], pairs: list[tuple[Source, str | None]]
-) -> int:
-    """Halftone inputs one by one; of those in parts, workers do the chunks if there is a cluster."""
+def _here(args: argparse.Namespace, places: Outputs, how: dict[str, Any], pairs: list[Pair]) -> int:
+    """Halftone inputs one by one; workers do the chunks of large ones if there is a cluster."""
+    if not pairs:
+        return 0
     halftoner = PinwheelHalftoner(
         args.block,
         scan=args.scan,
@@ -149,18 +126,17 @@ def _here(
         random_state=args.seed,
     )
 
-    def work(number: int, source: Source, loaded: Loaded | Parts) -> batch.Finish:
-        target = str(pairs[number][1])
-        if isinstance(loaded, Parts):
-            return _one_in_parts(args, halftoner, places, target, source)
-        return _one(args, halftoner, places, target, how, source, loaded)
+    def work(source: Source, target: str | None, loaded: Loaded | Large) -> batch.Finish:
+        if isinstance(loaded, Large):
+            return _one_by_bands(args, halftoner, places, str(target), source)
+        return _one(args, halftoner, places, str(target), how, source, loaded)
 
-    return batch.run(args, [source for source, _ in pairs], partial(_read, args, dict(pairs)), work)
+    return batch.run(args, pairs, partial(_read, args), work)
 
 
-def _read(args: argparse.Namespace, targets: dict[Source, str | None], source: Source) -> Loaded | Parts:
-    if in_parts.is_written(source, targets[source]):
-        return Parts(source.path)
+def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loaded | Large:
+    if large.is_banded(args, source, target):
+        return Large(source.path)
     loaded = load_still(args, source, "halftones are of one picture", keep_profile=args.icc == "keep", max_bits=16)
     pixels = loaded.pixels
     if args.gray and pixels.shape[2] > 1:
@@ -199,57 +175,36 @@ def _one(
             data = _encoded(made, values, kind, target, kept)
         places.write(target, data)
         note_lost(args, source, target, loaded.lost(kind))
-        height, width = loaded.pixels.shape[:2]
-        seconds = time.perf_counter() - begin
-        levels = args.levels if values is not None else None
-        colors = None if values is not None else len(as_palette(halftoner.palette))
-        what = f"{colors} colours" if values is None else f"{levels} levels"
-        return partial(
-            common.say,
-            args,
-            f"{source.relative} -> {shown(target)}: {width}x{height}, {what}, {seconds:.2f} s",
-            input=source.path,
-            output=target,
-            width=width,
-            height=height,
-            levels=levels,
-            n_colors=colors,
-            bytes=len(data),
-            seconds=seconds,
-        )
+        return partial(_report, args, halftoner, source, target, loaded.pixels.shape, begin, len(data))
 
     return finish
 
 
-def _one_in_parts(
+def _one_by_bands(
     args: argparse.Namespace, halftoner: PinwheelHalftoner, places: Outputs, target: str, source: Source
 ) -> batch.Finish:
     begin = time.perf_counter()
     places.make_folder(target)
     with inputs.named(source), common.progress_bar(args, source.relative.name) as progress:
-        picture = in_parts.picture(args, source)
-        halftoner.transform(picture, progress=progress, out=target)
-    height, width = _size(source)
-    seconds = time.perf_counter() - begin
-    colors = None if halftoner.palette is None else len(as_palette(halftoner.palette))
-    what = f"{args.levels} levels" if colors is None else f"{colors} colours"
-    return lambda: partial(
-        common.say,
-        args,
-        f"{source.relative} -> {shown(target)}: {width}x{height}, {what}, {seconds:.2f} s",
-        input=source.path,
-        output=target,
-        width=width,
-        height=height,
-        levels=args.levels if colors is None else None,
-        n_colors=colors,
-        seconds=seconds,
-    )
-
-
-def _size(source: Source) -> tuple[int, int]:
+        halftoner.transform(large.picture(args, source), progress=progress, out=target)
     picture = images.read_parts(source.path)
-    return picture.height, picture.width
+    return lambda: partial(_report, args, halftoner, source, target, (picture.height, picture.width), begin)
+
+
+def _report(
+    args: argparse.Namespace,
+    halftoner: PinwheelHalftoner,
+    source: Source,
+    target: str,
+    shape: Sequence[int],
+    begin: float,
+    nbytes: int | None = None,
+) -> None:
+    colors = None if halftoner.palette is None else len(as_palette(halftoner.palette))
+    what = f", {args.levels} levels" if colors is None else f", {colors} colours"
+    levels = args.levels if colors is None else None
+    seconds = time.perf_counter() - begin
+    common.say_done(args, source, target, shape, what, levels=levels, n_colors=colors, bytes=nbytes, seconds=seconds)
 
 
 def _encoded(

@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any
 
 from clquant.cli import batch, common, inputs
+from clquant.cli.common import STDOUT, option
 from clquant.cli.inputs import Source
 from clquant.cli.loading import load_still
-from clquant.cli.outputs import STDOUT, Outputs, named, not_there, shown, source_name
-from clquant.color import spaces
+from clquant.cli.outputs import Outputs, expected, not_there, source_name
 from clquant.color.formats.embedded import c_frame
 from clquant.color.formats.names import SOURCES, format_of
 from clquant.color.indexed import IndexedImage
@@ -42,7 +42,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_inputs(parser, optional=True)
     common.add_output(parser, ".png, .gif, ... or .bin, .c, .h: the packed frame", "IN-PANEL.png beside each")
     common.add_batch(parser, ", {panel} is the panel's name")
-    parser.add_argument("--panel", choices=(*PANELS, "list"), required=True, help="which one; list: print them all")
+    text = "which one; list: print them all"
+    option(parser, "--panel", choices=(*PANELS, "list"), required=True, traits="everyday", help=text)
     parser.add_argument(
         "--fit",
         choices=fitting.WAYS,
@@ -51,15 +52,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--size", type=_size, metavar="WxH", help="the panel's pixels (default: those of the panel that was measured)"
     )
-    parser.add_argument("--dither", default="default", metavar="NAME", help="as of clquant palette; none: no dithering")
-    parser.add_argument(
-        "--space", "--color-space", choices=spaces.NAMES, default="srgb", help="where colours are compared"
-    )
-    parser.add_argument("--tone", type=float, default=1.0, metavar="X", help="tone compression, 0 to 1 (default: 1)")
+    text = "as of clquant palette; none: no dithering"
+    option(parser, "--dither", default="default", metavar="NAME", traits="everyday", help=text)
+    common.add_space(parser)
+    text = "tone compression, 0 to 1 (default: 1)"
+    option(parser, "--tone", type=float, default=1.0, metavar="X", traits="everyday", help=text)
     parser.add_argument("--gamut", type=float, metavar="X", help="chroma that is kept, 0 to 1 (default: the panel's)")
-    parser.add_argument(
-        "--device-colors", action="store_true", help="write the colours that the driver expects, not the measured ones"
-    )
+    text = "write the colours that the driver expects, not the measured ones"
+    option(parser, "--device-colors", action="store_true", traits="everyday", help=text)
     common.add_device(parser)
 
 
@@ -72,11 +72,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.inputs:
         raise InvalidArgument("no picture is given; allowed without one: --panel list")
     chosen = panel(args.panel)
-    sources = inputs.expand(args.inputs)
-    name = named(args.name, lambda source: f"{source.stem}-{args.panel}.png", panel=args.panel)
-    sources = inputs.without_own_results(sources, name, args.output)
-    places = Outputs(sources, force=args.force)
-    targets = places.each(args.output, name)
+    sources, places, targets = expected(args, lambda source: f"{source.stem}-{args.panel}.png", panel=args.panel)
     size = args.size or chosen.size
     if size is None and (args.fit or any(_kind(target) in FRAMES for target in targets)):
         raise InvalidArgument(f"--panel {args.panel} stands for panels of several sizes; name yours with --size WxH")
@@ -88,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     dither = {"default": True, "none": None}.get(args.dither, args.dither)
     queue = common.open_queue(args)
 
-    def work(number: int, source: Source, picture: Any) -> batch.Finish:
+    def work(source: Source, target: str | None, picture: Any) -> batch.Finish:
         begin = time.perf_counter()
         with inputs.named(source), common.progress_bar(args, source.relative.name) as progress:
             made = chosen.quantize(
@@ -100,9 +96,9 @@ def run(args: argparse.Namespace) -> int:
                 queue=queue,
                 progress=progress,
             )
-        return partial(_finish, args, places, str(pairs[number][1]), source, chosen, made, begin)
+        return partial(_finish, args, places, str(target), source, chosen, made, begin)
 
-    return batch.run(args, [source for source, _ in pairs], partial(_read, args, size, dict(pairs)), work)
+    return batch.run(args, pairs, partial(_read, args, size), work)
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -113,17 +109,15 @@ def _size(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def _read(
-    args: argparse.Namespace, size: tuple[int, int] | None, targets: dict[Source, str | None], source: Source
-) -> Any:
-    """A picture in the size that its result has."""
+def _read(args: argparse.Namespace, size: tuple[int, int] | None, source: Source, target: str | None) -> Any:
+    """Read a picture and fit it to the size of its result."""
     pixels = load_still(args, source, "a panel's frame is of one picture").pixels
     height, width = pixels.shape[:2]
     if size is None or (width, height) == size:
         return pixels
     if args.fit is not None:
         return fitting.fitted(pixels, size, args.fit)
-    if args.size is not None or _kind(str(targets[source])) in FRAMES:
+    if args.size is not None or _kind(str(target)) in FRAMES:
         raise FileError(
             f"{source.shown} is {width}x{height}, the panel {size[0]}x{size[1]}; allowed: a picture of that size, "
             f"--fit {'|'.join(fitting.WAYS)}, or another --size"
@@ -150,19 +144,16 @@ def _finish(
         shown_as = chosen.in_device_colors(made) if args.device_colors else made
         data = shown_as.to_bytes(kind, **source_name(kind, target, source))
     places.write(target, data)
-    seconds = time.perf_counter() - begin
-    height, width = made.shape
     return partial(
-        common.say,
+        common.say_done,
         args,
-        f"{source.relative} -> {shown(target)}: {width}x{height}, {chosen.name}, {seconds:.2f} s",
-        input=source.path,
-        output=target,
-        width=width,
-        height=height,
+        source,
+        target,
+        made.shape,
+        f", {chosen.name}",
         panel=chosen.name,
         bytes=len(data),
-        seconds=seconds,
+        seconds=time.perf_counter() - begin,
     )
 
 

@@ -15,9 +15,10 @@ import PIL.Image
 
 from clquant import KMeansPalette
 from clquant.cli import batch, common, inputs
+from clquant.cli.common import STDOUT, option
 from clquant.cli.inputs import Source
 from clquant.cli.loading import Loaded, load
-from clquant.cli.outputs import STDOUT, Outputs, named, not_there, picture_bytes, shown
+from clquant.cli.outputs import Outputs, expected, not_there, picture_bytes
 from clquant.color.formats.gif import MAX_COLORS
 from clquant.images.folders import PICTURE_SUFFIXES
 from clquant.quadtree import Quadtree, QuadtreeBuilder, files
@@ -73,20 +74,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_inputs(parser, "picture or tree (.clqt)")
     common.add_output(parser, ", ".join(FORMATS), "IN-quadtree.png (.gif with --gif) beside each input")
     common.add_batch(parser, "")
-    parser.add_argument(
-        "-t", "--threshold", type=float, metavar="T", help=f"gray levels, 0 to 255 (default: {BUILT['threshold']})"
-    )
-    parser.add_argument(
-        "--criterion", choices=CRITERIA, help=f"what must not exceed the threshold (default: {BUILT['criterion']})"
-    )
+    text = f"gray levels, 0 to 255 (default: {BUILT['threshold']})"
+    option(parser, "-t", "--threshold", type=float, metavar="T", traits="everyday", help=text)
+    text = f"what must not exceed the threshold (default: {BUILT['criterion']})"
+    option(parser, "--criterion", choices=CRITERIA, traits="everyday", help=text)
     parser.add_argument("--weights", type=int, nargs="+", metavar="W", help="weighted only: one of 0 to 255 a channel")
     parser.add_argument("--min-size", type=int, metavar="N", help="least side of a region (default: 1)")
-    parser.add_argument("--max-depth", type=int, metavar="N", help="most splits from the root down (default: no limit)")
-    parser.add_argument("--outline", action="store_true", help="draw the borders of the leaves")
-    parser.add_argument("--gif", action="store_true", help="write an animation, one frame a level")
-    parser.add_argument(
-        "--save", metavar="TREE", help="write the tree too: a .clqt file, or a folder for several inputs"
-    )
+    text = "most splits from the root down (default: no limit)"
+    option(parser, "--max-depth", type=int, metavar="N", traits="everyday", help=text)
+    option(parser, "--outline", action="store_true", traits="everyday", help="draw the borders of the leaves")
+    option(parser, "--gif", action="store_true", traits="everyday", help="write an animation, one frame a level")
+    text = "write the tree too: a .clqt file, or a folder for several inputs"
+    option(parser, "--save", metavar="TREE", traits="everyday", help=text)
     parser.add_argument(
         "--max-pixels",
         type=int,
@@ -99,13 +98,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Decompose every input."""
-    sources = inputs.expand(args.inputs, SUFFIXES)
-    kinds = {".gif": "GIF"} if args.gif else FORMATS
-    suffix = "gif" if args.gif else "png"
-    name = named(args.name, lambda source: f"{source.stem}-quadtree.{suffix}")
-    sources = inputs.without_own_results(sources, name, args.output)
-    places = Outputs(sources, force=args.force)
-    targets = places.each(args.output, name, suffixes=kinds)
+    kinds, suffix = ({".gif": "GIF"}, "gif") if args.gif else (FORMATS, "png")
+    sources, places, targets = expected(
+        args, lambda source: f"{source.stem}-quadtree.{suffix}", known=SUFFIXES, suffixes=kinds
+    )
     trees: dict[Source, str] = {}
     if args.save is not None:
         saved = places.each(args.save, lambda source: f"{source.stem}.clqt", "--save", (".clqt",))
@@ -119,14 +115,14 @@ def run(args: argparse.Namespace) -> int:
         return 0
     builder = QuadtreeBuilder(**common.chosen(args, BUILT), method="top-down", queue=common.open_queue(args))
 
-    def work(number: int, source: Source, found: Quadtree | Loaded) -> batch.Finish:
-        return _one(args, builder, places, str(pairs[number][1]), trees.get(source), source, found)
+    def work(source: Source, target: str | None, found: Quadtree | Loaded) -> batch.Finish:
+        return _one(args, builder, places, str(target), trees.get(source), source, found)
 
-    return batch.run(args, [source for source, _ in pairs], partial(_read, args), work)
+    return batch.run(args, pairs, partial(_read, args), work)
 
 
-def _read(args: argparse.Namespace, source: Source) -> Quadtree | Loaded:
-    """A saved tree as it is, and a picture; standard input may hold either."""
+def _read(args: argparse.Namespace, source: Source, _: str | None) -> Quadtree | Loaded:
+    """Read a saved tree or a picture; standard input may hold either."""
     data = inputs.read_bytes(source) if source.piped or _is_tree(source) else b""
     if _is_tree(source) or data.startswith(files.MAGIC):
         if source.piped:
@@ -212,14 +208,12 @@ def _report(
     if quality and pathlib.PurePath(target).suffix.lower() in (".jpg", ".jpeg"):
         quality += " before this format's losses"
     count = "1 leaf" if len(tree) == 1 else f"{len(tree)} leaves"
-    common.say(
+    common.say_done(
         args,
-        f"{source.relative} -> {shown(target)}: {tree.width}x{tree.height}, {count}, "
-        f"{figures['pixels_per_leaf']:.1f} pixels a leaf{quality}, {seconds:.2f} s",
-        input=source.path,
-        output=target,
-        width=tree.width,
-        height=tree.height,
+        source,
+        target,
+        (tree.height, tree.width),
+        f", {count}, {figures['pixels_per_leaf']:.1f} pixels a leaf{quality}",
         leaves=len(tree),
         pixels_per_leaf=float(figures["pixels_per_leaf"]),
         psnr=figures.get("psnr"),

@@ -7,8 +7,7 @@ import time
 
 from clquant import tiles
 from clquant.cli import common
-from clquant.cli.colors import given_palette
-from clquant.color import spaces
+from clquant.cli.common import given_palette, option
 from clquant.color.formats import registry
 from clquant.runtime import InvalidArgument
 
@@ -29,21 +28,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.epilog = EPILOG
     parser.add_argument("source", metavar="IN", help="a folder z/x/y.png (.jpg, .webp), .mbtiles or .pmtiles")
-    parser.add_argument(
-        "-o", "--output", required=True, metavar="OUT", help="a new folder, or a file .mbtiles or .pmtiles"
-    )
-    parser.add_argument(
-        "-k", "--colors", "--n-colors", type=int, metavar="K", help=f"colours, 2 to 256 (default: {MOST_COLORS})"
-    )
-    parser.add_argument(
-        "--use", metavar="COLORS", help="take these colours, 'black,#f80' or a palette file, instead of learning some"
-    )
-    parser.add_argument("--dither", choices=DITHERS, help="a dither that shows no seams (default: none)")
-    parser.add_argument(
-        "--space", "--color-space", choices=spaces.NAMES, default="srgb", help="where colours are compared"
-    )
-    parser.add_argument("--seed", "--random-state", type=int, default=0, help="seed of what is random (default: 0)")
-    parser.add_argument("--save-palette", metavar="FILE", help="write the palette too: .gpl .act .pal .hex .ase .png")
+    text = "a new folder, or a file .mbtiles or .pmtiles"
+    option(parser, "-o", "--output", required=True, metavar="OUT", traits="everyday", help=text)
+    common.add_colors(parser, f"colours, 2 to 256 (default: {MOST_COLORS})")
+    common.add_use(parser)
+    text = "a dither that shows no seams (default: none)"
+    option(parser, "--dither", choices=DITHERS, traits="everyday", help=text)
+    common.add_space(parser)
+    common.add_seed(parser)
+    common.add_save_palette(parser)
     parser.add_argument("--tms", action="store_true", help="rows of folders are counted from the bottom")
     parser.add_argument("--keep-empty", action="store_true", help="write tiles without a visible pixel, too")
     parser.add_argument("--memory", metavar="SIZE", help="host memory for tiles at work (default: 512MiB)")

@@ -12,13 +12,11 @@ import numpy.typing as npt
 
 import clquant
 from clquant.cli import batch, common, inputs
-from clquant.cli.colors import given_palette
-from clquant.cli.commands.palette import report
+from clquant.cli.commands.palette import work as palette_work
+from clquant.cli.common import given_palette, option
 from clquant.cli.inputs import Source
 from clquant.cli.loading import load_still
-from clquant.cli.outputs import Outputs, lossless_kind, named, not_there, shown, source_name
-from clquant.color import spaces
-from clquant.color.display import DISPLAY_FORMATS
+from clquant.cli.outputs import Outputs, expected, lossless_kind, not_there, source_name
 from clquant.color.indexed import IndexedImage
 from clquant.runtime import InvalidArgument
 from clquant.targets.tilesets.engine import ORDERED
@@ -43,39 +41,34 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_inputs(parser)
     common.add_output(parser, ".png, .gif, .tif, .c, .h and others without loss", "IN-tiles.png beside each input")
     common.add_batch(parser, "")
-    parser.add_argument("--palettes", "--n-palettes", type=int, default=8, metavar="P", help="palettes (default: 8)")
-    parser.add_argument(
-        "-k", "--colors", "--n-colors", type=int, default=16, metavar="K", help="colours of each (default: 16)"
-    )
-    parser.add_argument(
-        "--tile-size", default="8", metavar="N", help="side of a tile, or WIDTHxHEIGHT (default: 8); at most 256 pixels"
-    )
-    parser.add_argument(
+    text = "palettes (default: 8)"
+    option(parser, "--palettes", "--n-palettes", type=int, default=8, metavar="P", traits="everyday", help=text)
+    common.add_colors(parser, "colours of each (default: 16)", default=16)
+    text = "side of a tile, or WIDTHxHEIGHT (default: 8); at most 256 pixels"
+    option(parser, "--tile-size", default="8", metavar="N", traits="everyday", help=text)
+    option(
+        parser,
         "--shared-color",
         metavar="COLOR",
+        traits="everyday",
         help=f"all palettes begin with this colour, '#f80' or black; {LEARNED}: with one that is learned; transparent: "
         "with an entry that no opaque pixel takes",
     )
-    parser.add_argument(
-        "--color-format", choices=tuple(DISPLAY_FORMATS), help="only colours with so many bits of red, green and blue"
-    )
-    parser.add_argument(
-        "--space", "--color-space", choices=spaces.NAMES, default="srgb", help="where colours are compared"
-    )
-    parser.add_argument("--shared", action="store_true", help="learn the palettes for all inputs together")
-    parser.add_argument("--dither", choices=ORDERED, help="ordered dithering within tiles (default: none)")
-    parser.add_argument("--map", metavar="FILE", help="write the palette of each tile too: a .csv, a line per row")
-    parser.add_argument("--seed", "--random-state", type=int, default=0, help="seed of what is random (default: 0)")
+    common.add_color_format(parser, "only colours with so many bits of red, green and blue")
+    common.add_space(parser)
+    text = "learn the palettes for all inputs together"
+    option(parser, "--shared", action="store_true", traits="everyday", help=text)
+    text = "ordered dithering within tiles (default: none)"
+    option(parser, "--dither", choices=ORDERED, traits="everyday", help=text)
+    text = "write the palette of each tile too: a .csv, a line per row"
+    option(parser, "--map", metavar="FILE", traits="everyday", help=text)
+    common.add_seed(parser)
     common.add_device(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Make every input's picture."""
-    sources = inputs.expand(args.inputs)
-    name = named(args.name, lambda source: f"{source.stem}-tiles.png")
-    sources = inputs.without_own_results(sources, name, args.output)
-    places = Outputs(sources, force=args.force)
-    targets = places.each(args.output, name)
+    sources, places, targets = expected(args, lambda source: f"{source.stem}-tiles.png")
     for target in targets:
         lossless_kind(target, "tiles")
     if args.map is not None:
@@ -96,28 +89,31 @@ def run(args: argparse.Namespace) -> int:
     pairs = not_there(args, sources, targets)
     if not pairs:
         return 0
-    todo = [source for source, _ in pairs]
     read: batch.Read[Any] = partial(_read, args)
     if args.shared:
-        kept = {source: _read(args, source) for source in todo}
+        kept = {pair: _read(args, *pair) for pair in pairs}
         with common.progress_bar(args, "palettes of all inputs") as progress:
             engine.fit(list(kept.values()), progress=progress)
-        read = kept.__getitem__
+        read = partial(_kept, kept)
 
-    def work(number: int, source: Source, picture: Any) -> batch.Finish:
+    def work(source: Source, target: str | None, picture: Any) -> batch.Finish:
         begin = time.perf_counter()
         with inputs.named(source), common.progress_bar(args, source.relative.name) as progress:
             if not args.shared:
                 engine.fit(picture, progress=progress)
             made = engine.quantize(picture, args.dither)
         numbers = engine.tile_numbers(made)
-        error = report.psnr(made.to_array(), picture, queue) if common.is_reported(args) else 0.0
-        return partial(_finish, args, places, str(pairs[number][1]), source, made, numbers, error, begin)
+        error = palette_work.psnr(made.to_array(), picture, queue) if common.is_reported(args) else 0.0
+        return partial(_finish, args, places, str(target), source, made, numbers, error, begin)
 
-    return batch.run(args, todo, read, work)
+    return batch.run(args, pairs, read, work)
 
 
-def _read(args: argparse.Namespace, source: Source) -> Any:
+def _kept(pictures: dict[batch.Pair, Any], source: Source, target: str | None) -> Any:
+    return pictures[source, target]
+
+
+def _read(args: argparse.Namespace, source: Source, _: str | None) -> Any:
     return load_still(args, source, "tilesets are of one picture").pixels
 
 
@@ -139,24 +135,19 @@ def _finish(
     places.write(target, data)
     if args.map is not None:
         places.write(args.map, "".join(",".join(map(str, row)) + "\n" for row in numbers.tolist()).encode("ascii"))
-    height, width = made.shape
     down, across = numbers.shape
-    used = len(np.unique(numbers))
-    seconds = time.perf_counter() - begin
     return partial(
-        common.say,
+        common.say_done,
         args,
-        f"{source.relative} -> {shown(target)}: {width}x{height}, {across}x{down} tiles, {used} palettes of "
-        f"{args.colors} colours, PSNR {error:.2f} dB, {seconds:.2f} s",
-        input=source.path,
-        output=target,
-        width=width,
-        height=height,
+        source,
+        target,
+        made.shape,
+        f", {across}x{down} tiles, {len(np.unique(numbers))} palettes of {args.colors} colours, PSNR {error:.2f} dB",
         tiles=numbers.tolist(),
         palettes=[made.palette[i : i + args.colors].hex() for i in range(0, len(made.palette), args.colors)],
         psnr=error,
         bytes=len(data),
-        seconds=seconds,
+        seconds=time.perf_counter() - begin,
     )
 
 

@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -16,12 +16,14 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import params
-from clquant.cli import batch, cluster, common, in_parts, inputs, streams
+from clquant.cli import batch, common, executors, inputs, large, streams
+from clquant.cli.batch import Pair
+from clquant.cli.common import STDOUT, option
 from clquant.cli.inputs import Source
-from clquant.cli.outputs import STDOUT, Outputs, picture_bytes, shown
-from clquant.color.formats.names import format_of
+from clquant.cli.outputs import Outputs, kind_of, picture_bytes
+from clquant.images.sinks import ArraySink
 from clquant.quality import psnr
-from clquant.runtime import FileError, FormatError, InvalidArgument, NotFittedError
+from clquant.runtime import FileError, FormatError, InvalidArgument, NotFittedError, Progress, ProgressCallback
 from clquant.vq import VQCodec, clvq_info
 from clquant.vq.container import clvq_format
 
@@ -51,25 +53,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the four verbs and their arguments."""
     parser.epilog = EPILOG
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    train = verbs.add_parser("train", help="learn one codebook from pictures", epilog=EPILOG, formatter_class=_FORMAT)
+    train = verbs.add_parser("train", help="learn one codebook from pictures", epilog=EPILOG)
     common.add_inputs(train)
-    train.add_argument("-o", "--output", required=True, metavar="OUT", help="the codebook's .clvq file")
+    option(train, "-o", "--output", required=True, metavar="OUT", traits="everyday", help="the codebook's .clvq file")
     _add_training(train)
-    encode = verbs.add_parser("encode", help="pictures to .clvq files", epilog=EPILOG, formatter_class=_FORMAT)
+    encode = verbs.add_parser("encode", help="pictures to .clvq files", epilog=EPILOG)
     common.add_inputs(encode)
     common.add_output(encode, SUFFIX, "IN.clvq beside each input")
     _add_training(encode)
-    encode.add_argument(
-        "--codebook", metavar="FILE", help="use this codebook, named by the outputs but not held in them"
-    )
-    encode.add_argument(
-        "--embed", "--embed-codebook", action="store_true", help="with --codebook: hold it in every output"
-    )
-    encode.add_argument(
+    text = "use this codebook, named by the outputs but not held in them"
+    option(encode, "--codebook", metavar="FILE", traits="everyday file", help=text)
+    text = "with --codebook: hold it in every output"
+    encode.add_argument("--embed", "--embed-codebook", action="store_true", help=text)
+    option(
+        encode,
         "--side-match",
         "--state-size",
         type=int,
         metavar="S",
+        traits="everyday",
         help="with --tolerance: choose among the S likeliest codewords, 1 to 255",
     )
     encode.add_argument(
@@ -78,11 +80,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="MSE",
         help="with --side-match: error a block may gain for a shorter code (default: 0)",
     )
-    decode = verbs.add_parser("decode", help=".clvq files to pictures", epilog=EPILOG, formatter_class=_FORMAT)
+    decode = verbs.add_parser("decode", help=".clvq files to pictures", epilog=EPILOG)
     common.add_inputs(decode, SUFFIX)
     common.add_output(decode, "its suffix names the format", "IN.png beside each input, unless it is there")
-    decode.add_argument("--codebook", metavar="FILE", help="the codebook that the inputs name")
-    info = verbs.add_parser("info", help="what .clvq files hold", epilog=EPILOG, formatter_class=_FORMAT)
+    text = "the codebook that the inputs name"
+    option(decode, "--codebook", metavar="FILE", traits="everyday file", help=text)
+    info = verbs.add_parser("info", help="what .clvq files hold", epilog=EPILOG)
     common.add_inputs(info, SUFFIX)
     for verb in (decode, info):
         verb.add_argument(
@@ -102,33 +105,36 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for verb in (train, encode, decode, info):
         common.add_json(verb)
         if verb is not info:
-            cluster.add(verb)
+            executors.add_cluster(verb)
         common.add_device(verb)
 
 
-_FORMAT = argparse.RawDescriptionHelpFormatter
-
-
 def _add_training(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    option(
+        parser,
         "-n",
         "--codewords",
         "--codebook-size",
         type=int,
         metavar="N",
+        traits="everyday learns",
         help=f"codewords, 2 to 65536 (default: {LEARNED['codewords']})",
     )
-    parser.add_argument(
-        "--block", "--block-shape", type=_block, metavar="PxQ", help="block rows x columns in pixels (default: 4x4)"
+    option(
+        parser,
+        "--block",
+        "--block-shape",
+        type=_block,
+        metavar="PxQ",
+        traits="everyday learns",
+        help="block rows x columns in pixels (default: 4x4)",
     )
-    parser.add_argument("--init", choices=["k-means++", "splitting"], help="start of the training (default: k-means++)")
-    parser.add_argument(
-        "--refine", type=int, metavar="R", help=f"rounds of annealed training (default: {LEARNED['refine']})"
-    )
-    parser.add_argument("--gray", action="store_true", help="convert pictures to gray first")
-    parser.add_argument(
-        "--seed", "--random-state", type=int, help=f"seed of what is random (default: {LEARNED['seed']})"
-    )
+    text = "start of the training (default: k-means++)"
+    option(parser, "--init", choices=["k-means++", "splitting"], traits="learns", help=text)
+    text = f"rounds of annealed training (default: {LEARNED['refine']})"
+    option(parser, "--refine", type=int, metavar="R", traits="everyday learns", help=text)
+    option(parser, "--gray", action="store_true", traits="everyday", help="convert pictures to gray first")
+    common.add_seed(parser, default=None, traits="learns")
 
 
 def _block(text: str) -> tuple[int, int]:
@@ -147,18 +153,11 @@ def _train(args: argparse.Namespace) -> int:
     sources = inputs.expand(args.inputs)
     target = Outputs(sources).one(args.output, suffixes=CLVQ_SUFFIXES)
     begin = time.perf_counter()
-    cluster.check(args, [(source, target) for source in sources])
-    with cluster.opened(args):
+    executors.check(args, [(source, target) for source in sources], "cluster")
+    with executors.cluster(args):
         codec = _codec(args, common.open_queue(args))
-        if args.cluster is None:
-            pictures = [_pixels(args, source) for source in sources]
-        else:
-            pictures = [
-                in_parts.picture(args, source) if in_parts.is_read(source) else cluster.later(_pixels, args, source)
-                for source in sources
-            ]
         with common.progress_bar(args, "codebook") as progress:
-            codec.fit(pictures, progress=progress)
+            codec.fit([_training_picture(args, source) for source in sources], progress=progress)
     codec.save(target)
     seconds = time.perf_counter() - begin
     count = "1 picture" if len(sources) == 1 else f"{len(sources)} pictures"
@@ -174,6 +173,12 @@ def _train(args: argparse.Namespace) -> int:
     return 0
 
 
+def _training_picture(args: argparse.Namespace, source: Source) -> Any:
+    if args.cluster is None:
+        return _pixels(args, source)
+    return large.picture(args, source) if large.is_large(source) else executors.later(_pixels, args, source)
+
+
 def _encode(args: argparse.Namespace) -> int:
     if args.embed and args.codebook is None:
         raise InvalidArgument("--embed is given without --codebook; allowed: with --codebook")
@@ -182,33 +187,36 @@ def _encode(args: argparse.Namespace) -> int:
     if args.side_match is None:
         common.refuse(args, ["tolerance"], "without --side-match; allowed: with --side-match")
     sources = inputs.expand(args.inputs)
-    places = Outputs(sources, [args.codebook])
+    places = Outputs(sources, common.files_read(args))
     targets = places.each(args.output, lambda source: source.stem + SUFFIX, suffixes=CLVQ_SUFFIXES)
-    pairs: list[tuple[Source, str | None]] = list(zip(sources, targets, strict=True))
+    pairs: list[Pair] = list(zip(sources, targets, strict=True))
+    return _shared_out(args, pairs, large.is_large, partial(_encode_here, args, places))
+
+
+def _shared_out(
+    args: argparse.Namespace, pairs: list[Pair], is_large: Callable[[Source], bool], here: Callable[[list[Pair]], int]
+) -> int:
+    """Work `here`; with a cluster have its workers do small inputs one by one, and the bands of large ones."""
     if args.cluster is None:
-        return _encode_here(args, places, pairs)
-    large = [pair for pair in pairs if in_parts.is_read(pair[0])]
-    cluster.check(args, pairs)
-    with cluster.opened(args):
-        whole = [pair for pair in pairs if pair not in large]
-        status = cluster.run(args, whole) if whole else 0
-        return max(status, _encode_here(args, places, large)) if large else status
+        return here(pairs)
+    executors.check(args, pairs, "cluster")
+    with executors.cluster(args) as client:
+        banded = [pair for pair in pairs if is_large(pair[0])]
+        status = executors.run_cluster(args, [pair for pair in pairs if pair not in banded], client)
+        return max(status, here(banded)) if banded else status
 
 
-def _encode_here(args: argparse.Namespace, places: Outputs, pairs: list[tuple[Source, str | None]]) -> int:
-    """Encode inputs one by one; of those in parts, workers do the chunks if there is a cluster."""
+def _encode_here(args: argparse.Namespace, places: Outputs, pairs: list[Pair]) -> int:
+    """Encode inputs one by one; workers do the chunks of large ones if there is a cluster."""
     queue = common.open_queue(args)
     shared = None if args.codebook is None else VQCodec.load(args.codebook, queue=queue)
     if shared is not None:
         shared.set_params(**_side_match(args))
 
-    def read(source: Source) -> Any:
-        return _pixels(args, source) if args.cluster is None else in_parts.picture(args, source)
+    def read(source: Source, _: str | None) -> Any:
+        return _pixels(args, source) if args.cluster is None else large.picture(args, source)
 
-    def work(number: int, source: Source, picture: Any) -> batch.Finish:
-        return _encode_one(args, shared, queue, places, str(pairs[number][1]), source, picture)
-
-    return batch.run(args, [source for source, _ in pairs], read, work)
+    return batch.run(args, pairs, read, partial(_encode_one, args, shared, queue, places))
 
 
 def _encode_one(
@@ -216,11 +224,11 @@ def _encode_one(
     shared: VQCodec | None,
     queue: Any,
     places: Outputs,
-    target: str,
     source: Source,
+    target: str | None,
     picture: Any,
 ) -> batch.Finish:
-    begin = time.perf_counter()
+    begin, target = time.perf_counter(), str(target)
     codec = shared or _codec(args, queue)
     if shared is None:
         with common.progress_bar(args, source.relative.name) as progress:
@@ -250,61 +258,59 @@ def _decode(args: argparse.Namespace) -> int:
     sources = inputs.expand(args.inputs, CLVQ_SUFFIXES)
     for source in sources:
         _check_kind(source)
-    places = Outputs(sources, [args.codebook])
+    places = Outputs(sources, common.files_read(args))
     targets = places.each(args.output, lambda source: source.stem + ".png")
     for target in targets if args.output is None else []:
         if target != STDOUT and os.path.exists(target):
             raise InvalidArgument(f"{target!r} is there already, perhaps as it was encoded; name an output with -o")
-    formats = ["PNG" if target == STDOUT else format_of(target) for target in targets]
-    pairs: list[tuple[Source, str | None]] = list(zip(sources, targets, strict=True))
-    kinds = dict(zip(targets, formats, strict=True))
-    if args.cluster is None:
-        return _decode_here(args, places, pairs, kinds)
-    cluster.check(args, pairs)
-    with cluster.opened(args):
-        large = [pair for pair in pairs if _pixels_of(args, pair[0]) > MOST_PIXELS_AT_ONCE]
-        whole = [pair for pair in pairs if pair not in large]
-        status = cluster.run(args, whole) if whole else 0
-        return max(status, _decode_here(args, places, large, kinds)) if large else status
+    for target in targets:
+        kind_of(target)
+    pairs: list[Pair] = list(zip(sources, targets, strict=True))
+    is_large = partial(_has_many_pixels, args)
+    return _shared_out(args, pairs, is_large, partial(_decode_here, args, places))
 
 
-def _pixels_of(args: argparse.Namespace, source: Source) -> int:
-    """Pixels of a .clvq file's picture; 0 if its head is damaged, which whoever decodes it will say."""
+def _has_many_pixels(args: argparse.Namespace, source: Source) -> bool:
+    """Whether a .clvq file's picture is decoded by bands; not if its head is damaged, which its decoder will say."""
     try:
         with open(source.path, "rb") as file:
             height, width = clvq_format.Reader(file, args.max_pixels, args.max_codebook).header.shape
     except (OSError, FormatError):
-        return 0
-    return height * width
+        return False
+    return height * width > MOST_PIXELS_AT_ONCE
 
 
-def _decode_here(
-    args: argparse.Namespace, places: Outputs, pairs: list[tuple[Source, str | None]], formats: dict[str, str]
-) -> int:
+def _decode_here(args: argparse.Namespace, places: Outputs, pairs: list[Pair]) -> int:
     """Decode inputs one by one; if there is a cluster, its workers do the bands."""
     queue = common.open_queue(args)
     codec = VQCodec(queue=queue) if args.codebook is None else VQCodec.load(args.codebook, queue=queue)
 
-    def work(number: int, source: Source, _: None) -> batch.Finish:
-        target = str(pairs[number][1])
+    def work(source: Source, target: str | None, _: None) -> batch.Finish:
+        target = str(target)
         with _named(source), common.progress_bar(args, source.relative.name) as progress:
-            if args.cluster is None:
-                with inputs.opened(source) as file:
-                    picture = codec.decompress_from(
-                        file, max_pixels=args.max_pixels, max_codebook=args.max_codebook, progress=progress
-                    )
-            else:
-                picture = cluster.decompressed(source.path, codec, args.max_pixels, progress)
-        height, width = picture.shape[:2]
+            picture = _decoded(args, codec, source, progress)
 
         def finish() -> batch.Report:
-            places.write(target, picture_bytes(PIL.Image.fromarray(picture), formats[target], target))
-            text = f"{source.relative} -> {shown(target)}: {width}x{height}"
-            return partial(common.say, args, text, input=source.path, output=target, width=width, height=height)
+            places.write(target, picture_bytes(PIL.Image.fromarray(picture), kind_of(target), target))
+            return partial(common.say_done, args, source, target, picture.shape, "")
 
         return finish
 
-    return batch.run(args, [source for source, _ in pairs], lambda _: None, work)
+    return batch.run(args, pairs, lambda *_: None, work)
+
+
+def _decoded(args: argparse.Namespace, codec: VQCodec, source: Source, progress: ProgressCallback) -> Picture:
+    if args.cluster is None:
+        with inputs.opened(source) as file:
+            return codec.decompress_from(
+                file, max_pixels=args.max_pixels, max_codebook=args.max_codebook, progress=progress
+            )
+    from clquant.dask.coding import decompressed  # an extra
+    from clquant.dask.parts import store
+
+    bands = decompressed(source.path, codec, max_pixels=args.max_pixels)
+    picture: Picture = store(bands, ArraySink(np.empty(bands.shape, np.uint8)), Progress(progress))
+    return picture
 
 
 def _info(args: argparse.Namespace) -> int:
@@ -342,9 +348,7 @@ def _named(source: Source) -> Iterator[None]:
 
 
 def _codec(args: argparse.Namespace, queue: Any) -> VQCodec:
-    chosen = {
-        name: default if getattr(args, name) is None else getattr(args, name) for name, default in LEARNED.items()
-    }
+    chosen = common.chosen(args, LEARNED)
     return VQCodec(
         chosen["codewords"],
         chosen["block"],
@@ -376,16 +380,13 @@ def _report(
     nbytes: int,
     seconds: float,
 ) -> None:
-    height, width = picture.shape[:2]
-    bits = 8 * nbytes / (height * width)
-    common.say(
+    bits = 8 * nbytes / (picture.shape[0] * picture.shape[1])
+    common.say_done(
         args,
-        f"{source.relative} -> {shown(target)}: {width}x{height}, {codewords} codewords, {nbytes} bytes, "
-        f"{bits:.3f} bits per pixel, PSNR {error:.2f} dB, {seconds:.2f} s",
-        input=source.path,
-        output=target,
-        width=width,
-        height=height,
+        source,
+        target,
+        picture.shape,
+        f", {codewords} codewords, {nbytes} bytes, {bits:.3f} bits per pixel, PSNR {error:.2f} dB",
         codebook_size=codewords,
         bytes=nbytes,
         bits_per_pixel=bits,

@@ -19,9 +19,10 @@ from clquant import quality
 from clquant.cli import batch, common, inputs, streams
 from clquant.cli.commands.compare import page
 from clquant.cli.commands.palette.options import engine_class
+from clquant.cli.common import STDOUT, option
 from clquant.cli.inputs import Source
 from clquant.cli.loading import Loaded, load
-from clquant.cli.outputs import STDOUT, Outputs, named, not_there, picture_bytes
+from clquant.cli.outputs import Outputs, expected, not_there, picture_bytes
 from clquant.cli.table import Table
 from clquant.color.formats.names import format_of
 from clquant.dithering.registry import DEFAULT, dither_names
@@ -76,24 +77,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_inputs(parser)
     common.add_output(parser, "a picture format", "IN-compare.png beside each input")
     common.add_batch(parser, ", {colors} is K")
-    parser.add_argument(
-        "-k", "--colors", "--n-colors", type=int, default=16, metavar="K", help="colours, 2 to 256 (default: 16)"
-    )
-    parser.add_argument(
+    common.add_colors(parser, "colours, 2 to 256 (default: 16)", default=16)
+    option(
+        parser,
         "--dither",
         nargs="?",
         const=DEFAULT,
         choices=dither_names(),
         metavar="HOW",
+        traits="everyday",
         help=f"dither our results; HOW is one of: {', '.join(dither_names())}; Pillow and libimagequant use their own",
     )
-    parser.add_argument("--crop", type=int, metavar="SIDE", help="show only the middle SIDE x SIDE pixels of each")
-    parser.add_argument(
+    text = "show only the middle SIDE x SIDE pixels of each"
+    option(parser, "--crop", type=int, metavar="SIDE", traits="everyday", help=text)
+    option(
+        parser,
         "--html",
         metavar="PAGE",
+        traits="everyday",
         help="write a page with a slider between any two pictures too: an .html file, or a folder for several inputs",
     )
-    parser.add_argument("--seed", "--random-state", type=int, default=0, help="seed of what is random (default: 0)")
+    common.add_seed(parser)
     common.add_device(parser)
 
 
@@ -103,11 +107,7 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidArgument(f"-k is {args.colors}; allowed: 2 to 256, which all methods know")
     if args.crop is not None and args.crop < 16:
         raise InvalidArgument(f"--crop is {args.crop}; allowed: 16 or more")
-    sources = inputs.expand(args.inputs)
-    name = named(args.name, lambda source: f"{source.stem}-compare.png", colors=args.colors)
-    sources = inputs.without_own_results(sources, name, args.output)
-    places = Outputs(sources, force=args.force)
-    targets = places.each(args.output, name)
+    sources, places, targets = expected(args, lambda source: f"{source.stem}-compare.png", colors=args.colors)
     for target in targets:
         _kind(target)
     pages = _pages(args, places, sources)
@@ -116,8 +116,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     queue = common.open_queue(args)
 
-    def work(number: int, source: Source, loaded: Loaded) -> batch.Finish:
-        target = str(pairs[number][1])
+    def work(source: Source, target: str | None, loaded: Loaded) -> batch.Finish:
+        target = str(target)
         original = _rgb(loaded.pixels)
         entries = _entries(args, queue, original)
         data = picture_bytes(_sheet(original, entries, args.crop), _kind(target), target)
@@ -140,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
 
         return finish
 
-    return batch.run(args, [source for source, _ in pairs], load, work)
+    return batch.run(args, pairs, lambda source, _: load(source), work)
 
 
 def _pages(args: argparse.Namespace, places: Outputs, sources: inputs.Inputs) -> dict[Source, str]:

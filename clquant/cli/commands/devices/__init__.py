@@ -14,15 +14,13 @@ from clquant.runtime.device.discovery import DEVICE_VARIABLE
 
 HELP = "list the OpenCL devices there are"
 
-EPILOG = """Name a device to any command by its number, by gpu, cpu or accelerator, or by a part of its name:
-  clquant palette photo.jpg --device 0
+EPILOG = """Name a device to any command by its number, by gpu, cpu or accelerator, or by a
+part of its name; the variable CLQUANT_DEVICE does the same for all of them:
   clquant palette photo.jpg --device nvidia
-The environment variable CLQUANT_DEVICE does the same for all of them.
-  clquant devices --check
-runs a golden job of every engine on each device, in a process of its own, and says which devices are unfit; exit
-code 1 if one is. Those are used last and with a warning from then on, until their driver changes or they pass.
-  clquant devices --check --report report.json
-writes versions, hashes and times as one file, to send along when you report a problem."""
+  clquant devices --check                        golden jobs of every engine
+  clquant devices --check --report report.json   versions, hashes and times
+Exit code 1 if a device is unfit: it is used last and with a warning from then
+on, until its driver changes or it passes. Attach a report to your issue."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

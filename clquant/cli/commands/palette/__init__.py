@@ -10,15 +10,17 @@ import time
 from functools import partial
 from typing import Any
 
-from clquant.cli import batch, cluster, common, in_parts, inputs, processes, streams, terminal
-from clquant.cli.colors import given_palette
-from clquant.cli.commands.palette import films, large, report
+from clquant.cli import batch, common, executors, inputs, streams, terminal
+from clquant.cli import large as large_files
+from clquant.cli.batch import Pair
+from clquant.cli.commands.palette import films, large, work
 from clquant.cli.commands.palette import options as palette_options
 from clquant.cli.commands.palette.work import Options
-from clquant.cli.in_parts import Parts
+from clquant.cli.common import STDOUT, given_palette
 from clquant.cli.inputs import Inputs, Source
+from clquant.cli.large import Large
 from clquant.cli.loading import Loaded, load, note_lost
-from clquant.cli.outputs import LOSSY, STDOUT, Outputs, kind_of, named, not_there, shown, source_name
+from clquant.cli.outputs import LOSSY, Outputs, kind_of, named, not_there, source_name
 from clquant.color.display import DISPLAY_FORMATS
 from clquant.color.formats import registry
 from clquant.color.formats.names import SMALL_DISPLAYS
@@ -43,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     name = named(args.name, lambda source: f"{source.stem}-{count}{suffixes[source]}", colors=count)
     if args.animate is None and not (_only_told(args) and args.output is None):
         sources = inputs.without_own_results(sources, name, args.output, _origin if args.name is None else None)
-    places = Outputs(sources, [args.use, args.weights, args.fixed], force=args.force)
+    places = Outputs(sources, common.files_read(args), force=args.force)
     if args.save_palette is not None:
         registry.format_of(args.save_palette)
         if sources.several and not args.shared and args.use is None and args.animate is None:
@@ -51,30 +53,31 @@ def run(args: argparse.Namespace) -> int:
         places.one(args.save_palette, "--save-palette")
     targets = _targets(args, sources, places, name)
     used = _used(args)
-    if args.animate is None:
-        pairs = not_there(args, sources, targets)
-        if not pairs:
-            return 0
-        large.check(args, pairs)
-        if args.cluster is not None:
-            if args.jobs is not None:
-                raise InvalidArgument("--jobs and --cluster are given; allowed: one of them")
-            return _on_cluster(args, used, places, pairs)
-        jobs = processes.wanted(args, pairs, ["show", "stats", "shared", "save_palette"])
-        if jobs > 1 and not any(large.is_in_parts(args, *pair) for pair in pairs):
-            return processes.run(args, pairs, jobs)
-    for other in ("cluster", "jobs"):
-        if args.animate is not None and getattr(args, other) is not None:
-            raise InvalidArgument(f"--animate and --{other} are given; allowed: one of them")
-    options = Options(args, common.open_queue(args), used, palette_options.ditherer(args))
     if args.animate is not None:
-        return films.animate(options, sources, places)
-    todo, targets = [source for source, _ in pairs], [target for _, target in pairs]
-    read: batch.Read[Loaded | Parts] = partial(_read, args, dict(pairs))
+        pairs = [(source, targets[0]) for source in sources]
+        for other in ("cluster", "jobs"):
+            executors.check(args, pairs, other)
+        return films.animate(_options(args, used), sources, places)
+    pairs = not_there(args, sources, targets)
+    if not pairs:
+        return 0
+    large.check(args, pairs)
+    executors.check(args, pairs, "cluster")
+    if args.cluster is not None:
+        return _on_cluster(args, used, places, pairs)
+    jobs = executors.processes(args, pairs)
+    if jobs > 1 and not any(large_files.is_banded(args, *pair) for pair in pairs):
+        return executors.run_jobs(args, pairs, jobs)
+    read: batch.Read[Loaded | Large] = partial(_read, args)
     shared: Palette | None = getattr(args, "learned", None)
+    options = _options(args, used)
     if args.shared:
-        read, shared = _learned_together(options, todo, read)
-    return batch.run(args, todo, read, partial(_one, options, places, targets, shared))
+        read, shared = _learned_together(options, pairs, read)
+    return batch.run(args, pairs, read, partial(_one, options, places, shared))
+
+
+def _options(args: argparse.Namespace, used: Palette | None) -> Options:
+    return Options(args, common.open_queue(args), used, palette_options.ditherer(args))
 
 
 def _origin(stem: str) -> tuple[str, int | None] | None:
@@ -83,45 +86,39 @@ def _origin(stem: str) -> tuple[str, int | None] | None:
     return None if match is None else (match[1], None if match[2] is None else int(match[2]))
 
 
-def _on_cluster(
-    args: argparse.Namespace, used: Palette | None, places: Outputs, pairs: list[tuple[Source, str | None]]
-) -> int:
-    """Workers do whole pictures one by one; those that are read in parts are spread over all of them, in turn."""
-    cluster.check(args, pairs, ["show", "stats"])
+def _on_cluster(args: argparse.Namespace, used: Palette | None, places: Outputs, pairs: list[Pair]) -> int:
+    """Have workers do whole pictures one by one, and the bands of large ones together."""
     if args.shared:
-        cluster.check(args, pairs, ["psnr", "mse", "weights"])
+        for name in ("psnr", "mse", "weights"):
+            if getattr(args, name) is not None:
+                raise InvalidArgument(f"--{name} and --cluster are given; allowed: one of them")
         if args.method != "kmeans":
             raise InvalidArgument(f"--method is {args.method}; allowed for --shared with --cluster: kmeans")
-    apart = [pair for pair in pairs if large.is_in_parts(args, *pair)]
-    whole = [pair for pair in pairs if pair not in apart]
-    with cluster.opened(args):
-        options = Options(args, common.open_queue(args), used, palette_options.ditherer(args))
+    banded, whole = large_files.split(args, pairs)
+    with executors.cluster(args) as client:
+        options = _options(args, used)
         shared = options.learn([_spread(args, *pair) for pair in pairs], "all inputs") if args.shared else None
-        status = cluster.run(args, whole, {"shared": False, "learned": shared}) if whole else 0
-        if apart:
-            targets = [target for _, target in apart]
-            read: batch.Read[Loaded | Parts] = partial(_read, args, dict(apart))
-            work = partial(_one, options, places, targets, shared)
-            status = max(status, batch.run(args, [source for source, _ in apart], read, work))
-    return status
+        status = executors.run_cluster(args, whole, client, shared=False, learned=shared)
+        read: batch.Read[Loaded | Large] = partial(_read, args)
+        return max(status, batch.run(args, banded, read, partial(_one, options, places, shared)))
 
 
 def _spread(args: argparse.Namespace, source: Source, target: str | None) -> Any:
-    """An input as workers read it."""
-    if large.is_in_parts(args, source, target):
-        return cluster.picture(source.path)
-    return cluster.later(_frames, args, source)
+    """Open an input as workers read it."""
+    if large_files.is_banded(args, source, target):
+        return large_files.picture(args, source)
+    return executors.later(_frames, args, source)
 
 
 def _frames(args: argparse.Namespace, source: Source) -> list[Any]:
-    """All frames of an input, on a worker."""
+    """Read all frames of an input, on a worker."""
     loaded = load(source, args.icc == "keep")
     settled = dataclasses.replace(loaded, pixels=palette_options.settled(args, loaded.pixels))
     return films.all_frames(args, source, settled)
 
 
 def _used(args: argparse.Namespace) -> Palette | None:
-    """The palette of ``--use``, as the display of ``--color-format`` has it."""
+    """Read the palette of ``--use``, in the colours of ``--color-format``."""
     if args.use is None:
         return None
     palette = given_palette("--use", args.use)
@@ -143,15 +140,14 @@ def _targets(args: argparse.Namespace, sources: Inputs, places: Outputs, name: i
         return [None] * len(sources)
     targets = places.each(args.output, name)
     for target in targets:
-        if not in_parts.is_zarr(target) and kind_of(target) not in SMALL_DISPLAYS and args.lvgl is not None:
+        if not large_files.is_zarr(target) and kind_of(target) not in SMALL_DISPLAYS and args.lvgl is not None:
             raise InvalidArgument(f"--lvgl goes with .c, .h and .bin, not {target!r}")
     return [*targets]
 
 
-def _read(args: argparse.Namespace, targets: dict[Source, str | None], source: Source) -> Loaded | Parts:
-    target = targets[source]
-    if large.is_in_parts(args, source, target):
-        return Parts(source.path)
+def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loaded | Large:
+    if large_files.is_banded(args, source, target):
+        return Large(source.path)
     loaded = load(source, args.icc == "keep", max_bits=16)
     if loaded.frames > 1 and target is not None and not films.holds_frames(target, loaded):
         common.note(
@@ -162,27 +158,27 @@ def _read(args: argparse.Namespace, targets: dict[Source, str | None], source: S
 
 
 def _learned_together(
-    options: Options, sources: list[Source], read: batch.Read[Loaded | Parts]
-) -> tuple[batch.Read[Loaded | Parts], Palette]:
-    """What gives the inputs as they were read once, a pipe can be read no second time, and their palette."""
-    kept: dict[Source, Loaded | Parts | ClquantError] = {}
-    for source in sources:
+    options: Options, pairs: list[Pair], read: batch.Read[Loaded | Large]
+) -> tuple[batch.Read[Loaded | Large], Palette]:
+    """Learn one palette of all inputs; also returns what gives them again, as a pipe can be read once only."""
+    kept: dict[Source, Loaded | Large | ClquantError] = {}
+    for source, target in pairs:
         try:
-            kept[source] = read(source)
+            kept[source] = read(source, target)
         except ClquantError as error:
-            if len(sources) == 1:
+            if len(pairs) == 1:
                 raise
             kept[source] = error
     pictures: list[Any] = []
     for source, loaded in kept.items():
-        if isinstance(loaded, Parts):
+        if isinstance(loaded, Large):
             pictures.append(loaded.path)
         elif isinstance(loaded, Loaded):
             pictures += films.all_frames(options.args, source, loaded)
     if not pictures:
         raise next(error for error in kept.values() if isinstance(error, ClquantError))
 
-    def again(source: Source) -> Loaded | Parts:
+    def again(source: Source, _: str | None) -> Loaded | Large:
         found = kept[source]
         if isinstance(found, ClquantError):
             raise found
@@ -194,15 +190,14 @@ def _learned_together(
 def _one(
     options: Options,
     places: Outputs,
-    targets: list[str | None],
     shared: Palette | None,
-    number: int,
     source: Source,
-    loaded: Loaded | Parts,
+    target: str | None,
+    loaded: Loaded | Large,
 ) -> batch.Finish:
-    args, target = options.args, targets[number]
-    if isinstance(loaded, Parts):
-        return large.one(options, places, str(target), shared, source, loaded)
+    args = options.args
+    if isinstance(loaded, Large):
+        return large.one(options, places, shared, source, str(target))
     if target is not None and films.holds_frames(target, loaded):
         return films.film(options, places, target, shared, source, loaded)
     begin = time.perf_counter()
@@ -223,7 +218,7 @@ def _one(
     error = 0.0
     if common.is_reported(args):
         seen = decode.from_bytes(data, str(target)) if lossy else result.to_array()
-        error = report.psnr(seen, picture, options.queue)
+        error = work.psnr(seen, picture, options.queue)
     if args.save_palette is not None:
         result.palette.write(args.save_palette)
     if args.show:
@@ -231,7 +226,7 @@ def _one(
     if args.stats and not common.wants_json(args):
         height, width = result.shape
         streams.write_text(
-            report.stats_table(f"{streams.printable(str(source.relative))}, {width}x{height}", result) + "\n"
+            work.stats_table(f"{streams.printable(str(source.relative))}, {width}x{height}", result) + "\n"
         )
 
     input_bytes = loaded.file_bytes(source)
@@ -266,7 +261,7 @@ def _smaller(
         return data
     if loaded.data is None and os.path.getsize(source.path) > len(data):
         return data
-    if not report.same_picture(result, loaded.pixels):
+    if not work.same_picture(result, loaded.pixels):
         return data
     own = files.read_bytes(source.path) if loaded.data is None else loaded.data
     return own if len(own) <= len(data) else data
@@ -281,26 +276,21 @@ def _report(
     sizes: tuple[int, int | None],
     seconds: float,
 ) -> None:
-    height, width = result.shape
-    where = "the terminal" if target is None else shown(target)
-    count = report.count_of(len(result.palette))
+    where = "the terminal" if args.show or not args.stats else "statistics"
     losses = " with this format's losses" if target is not None and kind_of(target) in LOSSY else ""
-    if target is None and args.stats and not args.show:
-        where = "statistics"
-    input_bytes = sizes[1]
     nbytes = sizes[0] if target is not None and target != STDOUT else None
-    common.say(
+    count = work.count_of(len(result.palette))
+    common.say_done(
         args,
-        f"{source.relative} -> {where}: {width}x{height}, {count}, PSNR {error:.2f} dB{losses}"
-        f"{common.sizes(nbytes, input_bytes)}, {seconds:.2f} s",
-        input=source.path,
-        output=target,
-        width=width,
-        height=height,
+        source,
+        target,
+        result.shape,
+        f", {count}, PSNR {error:.2f} dB{losses}{common.sizes(nbytes, sizes[1])}",
+        to=where if target is None else None,
         n_colors=len(result.palette),
-        colors=report.shares(result) if args.stats and common.wants_json(args) else result.palette.hex(),
+        colors=work.shares(result) if args.stats and common.wants_json(args) else result.palette.hex(),
         psnr=error,
         bytes=nbytes,
-        input_bytes=input_bytes,
+        input_bytes=sizes[1],
         seconds=seconds,
     )

@@ -9,13 +9,13 @@ import time
 from functools import partial
 from typing import Any
 
-from clquant.cli import batch, common, in_parts, inputs
+from clquant.cli import batch, common, inputs, large
 from clquant.cli.commands.palette import options as palette_options
-from clquant.cli.commands.palette import report
-from clquant.cli.commands.palette.work import Options
+from clquant.cli.commands.palette.work import Options, count_of
+from clquant.cli.common import STDOUT, shown
 from clquant.cli.inputs import Inputs, Source
 from clquant.cli.loading import Film, Loaded, load_film, note_lost
-from clquant.cli.outputs import STDOUT, Outputs, shown
+from clquant.cli.outputs import Outputs
 from clquant.color.formats.gif import MAX_COLORS, OPAQUE_ALPHA
 from clquant.color.palette import Palette
 from clquant.images import moving
@@ -34,7 +34,7 @@ def suffixes(sources: Inputs) -> dict[Source, str]:
         if not source.piped and suffix in ANIMATED_SUFFIXES and _is_film(source):
             found[source] = suffix
         else:
-            found[source] = in_parts.suffix_of(source) or STILL_SUFFIX
+            found[source] = large.suffix_of(source) or STILL_SUFFIX
     return found
 
 
@@ -150,7 +150,7 @@ def _report(
     what = f"{name} -> {shown(target)}: {count} of {width}x{height}" if name else f"{count} -> {shown(target)}"
     common.say(
         args,
-        f"{what}: {report.count_of(colors)}{common.sizes(*sizes)}, {seconds:.2f} s",
+        f"{what}: {count_of(colors)}{common.sizes(*sizes)}, {seconds:.2f} s",
         input=path,
         output=target,
         frames=len(made),

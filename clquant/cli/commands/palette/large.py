@@ -1,4 +1,4 @@
-"""`clquant palette` of pictures that are read and written in parts: zarr, GeoTIFF, TIFFs larger than memory."""
+"""`clquant palette` of pictures that are read and written by bands."""
 
 from __future__ import annotations
 
@@ -6,49 +6,43 @@ import argparse
 import contextlib
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from clquant import images
-from clquant.cli import batch, cluster, common, in_parts, inputs
-from clquant.cli.commands.palette import report
+from clquant.cli import batch, common, inputs, large
+from clquant.cli.batch import Pair
 from clquant.cli.commands.palette.options import MOST_COLORS
-from clquant.cli.commands.palette.work import Options
+from clquant.cli.commands.palette.work import Options, count_of
 from clquant.cli.inputs import Source
 from clquant.cli.loading import note_lost, unkept_by_tiff
-from clquant.cli.outputs import STDOUT, Outputs
+from clquant.cli.outputs import Outputs
 from clquant.color.palette import Palette, TransparencyError
 from clquant.images import geo, lazy
 from clquant.images.geo_files import GeoTiff
 from clquant.palette import engine
 from clquant.runtime import FileError, InvalidArgument, PictureError
 
-# Options that see the whole picture, and their values if they are not given.
-_WHOLE = {
-    "alpha": "palette",
-    "compression": None,
-    "icc": "srgb",
-    "max_bytes": None,
-    "mse": None,
-    "psnr": None,
-    "show": False,
-    "skip_if_larger": False,
-    "stats": False,
-    "weights": None,
-}
 
-
-def is_in_parts(args: argparse.Namespace, source: Source, target: str | None) -> bool:
-    """Whether an input goes to its result in parts."""
-    if source.piped or target is None or target == STDOUT:
-        return False
-    if in_parts.is_zarr(target):
-        return True
-    return _is_tiff(target) and (args.memory is not None or _has_layout(args) or in_parts.suffix_of(source) is not None)
-
-
-def _is_tiff(target: str) -> bool:
-    return os.path.splitext(target)[1].lower() in geo.SUFFIXES
+def check(args: argparse.Namespace, pairs: Sequence[Pair]) -> None:
+    """Refuse options that do not go with results that are written by bands, or go with those alone."""
+    lazy.memory_bytes(args.memory)
+    banded, whole = large.split(args, pairs)
+    for option in ("memory", "resume"):
+        if getattr(args, option) and not banded:
+            raise InvalidArgument(f"--{option} goes with results that end in .zarr or .tif")
+    for option in ("cog", "overviews"):
+        if getattr(args, option) and (whole or not all(large.is_tiff(target or "") for _, target in banded)):
+            raise InvalidArgument(f"--{option} goes with results that end in .tif, of files")
+    if not banded:
+        return
+    target = banded[0][1]
+    if _has_layout(args) and not geo.is_installed():
+        raise FileError(f"cannot write {target!r}: rasterio is not installed (pip install clquant[geo])")
+    if args.use is None and args.method == "spatial":
+        raise InvalidArgument(f"--method is {args.method}; allowed for {target!r}, read in parts: kmeans, neuquant")
+    if args.order == "popularity":
+        raise InvalidArgument(f"--order popularity needs the whole picture, but {target!r} is written in parts")
 
 
 def _has_layout(args: argparse.Namespace) -> bool:
@@ -56,45 +50,19 @@ def _has_layout(args: argparse.Namespace) -> bool:
     return bool(args.cog or args.overviews is not None)
 
 
-def check(args: argparse.Namespace, pairs: Iterable[tuple[Source, str | None]]) -> None:
-    """Refuse options that do not go with results that are written in parts, or go with those alone."""
-    lazy.memory_bytes(args.memory)
-    pairs = list(pairs)
-    targets = [target for source, target in pairs if is_in_parts(args, source, target)]
-    for option in ("memory", "resume"):
-        if getattr(args, option) and not targets:
-            raise InvalidArgument(f"--{option} goes with results that end in .zarr or .tif")
-    for option in ("cog", "overviews"):
-        if getattr(args, option) and not all(is_in_parts(args, *pair) and _is_tiff(pair[1] or "") for pair in pairs):
-            raise InvalidArgument(f"--{option} goes with results that end in .tif, of files")
-    if _has_layout(args) and not geo.is_installed():
-        raise FileError(f"cannot write {targets[0]!r}: rasterio is not installed (pip install clquant[geo])")
-    if not targets:
-        return
-    for name, absent in _WHOLE.items():
-        if getattr(args, name, absent) != absent:
-            option = name.replace("_", "-")
-            raise InvalidArgument(f"--{option} needs the whole picture, but {targets[0]!r} is written in parts")
-    if args.use is None and args.method == "spatial":
-        raise InvalidArgument(f"--method is {args.method}; allowed for {targets[0]!r}, read in parts: kmeans, neuquant")
-    if args.order == "popularity":
-        raise InvalidArgument(f"--order popularity needs the whole picture, but {targets[0]!r} is written in parts")
-
-
-def one(
-    options: Options, places: Outputs, target: str, shared: Palette | None, source: Source, parts: in_parts.Parts
-) -> batch.Finish:
-    """One input to its result in parts, by the palette of all inputs if there is one."""
+def one(options: Options, places: Outputs, shared: Palette | None, source: Source, target: str) -> batch.Finish:
+    """Write one input to its result by bands, in the palette of all inputs if there is one."""
     args, begin, label = options.args, time.perf_counter(), source.relative.name
     with inputs.named(source), _transparency(args):
-        whole = parts.path if args.cluster is None else cluster.picture(parts.path)
+        whole = large.picture(args, source)
         palette = shared or options.learn([whole], label)
-        picture = images.read_parts(parts.path, memory=args.memory)
-        if _has_holes(picture):
-            palette = _with_transparent(palette)
+        picture = images.read_parts(source.path, memory=args.memory)
+        if _has_holes(picture) and len(palette) != MOST_COLORS:  # so that indices have 8 bits
+            palette = palette.with_transparent()
         if args.order != "fitted":
             palette = palette.sorted(args.order)
         places.make_folder(target)
+        out = GeoTiff(target, cog=args.cog or None, overviews=args.overviews) if _has_layout(args) else target
         with common.progress_bar(args, label) as progress:
             engine.predict(
                 whole,
@@ -103,25 +71,27 @@ def one(
                 dither=options.dither,
                 queue=options.queue,
                 progress=progress,
-                out=_out(args, target),
+                out=out,
                 memory=args.memory,
-                resume=args.resume and in_parts.is_zarr(target),
+                resume=args.resume and large.is_zarr(target),
             )
-    note_lost(args, source, target, unkept_by_tiff(parts.path))
+    note_lost(args, source, target, unkept_by_tiff(source.path))
     if args.save_palette is not None:
         palette.write(args.save_palette)
-    shape = picture.height, picture.width
-    return lambda: partial(_report, args, source, target, palette, shape, time.perf_counter() - begin)
-
-
-def _out(args: argparse.Namespace, target: str) -> str | GeoTiff:
-    """The result's path, with the layout that options say."""
-    return GeoTiff(target, cog=args.cog or None, overviews=args.overviews) if _has_layout(args) else target
-
-
-def _with_transparent(palette: Palette) -> Palette:
-    """A palette with an entry of alpha 0; one of 256 opaque colours stays, so that indices have 8 bits."""
-    return palette if len(palette) == MOST_COLORS else palette.with_transparent()
+    nbytes, input_bytes = (os.path.getsize(path) if os.path.isfile(path) else None for path in (target, source.path))
+    return lambda: partial(
+        common.say_done,
+        args,
+        source,
+        target,
+        (picture.height, picture.width),
+        f", {count_of(len(palette))}{common.sizes(nbytes, input_bytes)}",
+        n_colors=len(palette),
+        colors=palette.hex(),
+        bytes=nbytes,
+        input_bytes=input_bytes,
+        seconds=time.perf_counter() - begin,
+    )
 
 
 @contextlib.contextmanager
@@ -143,29 +113,3 @@ def _has_holes(picture: images.Picture) -> bool:
     if picture.channels != 4 or picture.array is None:
         return picture.channels == 4
     return not picture.array[..., 3].all()
-
-
-def _report(
-    args: argparse.Namespace,
-    source: Source,
-    target: str,
-    palette: Palette,
-    shape: tuple[int, int],
-    seconds: float,
-) -> None:
-    height, width = shape
-    nbytes, input_bytes = (os.path.getsize(path) if os.path.isfile(path) else None for path in (target, source.path))
-    common.say(
-        args,
-        f"{source.relative} -> {target}: {width}x{height}, {report.count_of(len(palette))}"
-        f"{common.sizes(nbytes, input_bytes)}, {seconds:.2f} s",
-        input=source.path,
-        output=target,
-        width=width,
-        height=height,
-        n_colors=len(palette),
-        colors=palette.hex(),
-        bytes=nbytes,
-        input_bytes=input_bytes,
-        seconds=seconds,
-    )

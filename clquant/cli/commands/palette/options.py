@@ -1,4 +1,4 @@
-"""The arguments of `clquant palette`: what they are, and what they stand for."""
+"""The arguments of `clquant palette`, and the engine and the dither that they describe."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from typing import Any
 
 import clquant
 from clquant import images, params
-from clquant.cli import cluster, common, processes
-from clquant.cli.colors import given_palette
-from clquant.cli.outputs import STDOUT
-from clquant.color import order, spaces
-from clquant.color.display import DISPLAY_FORMATS
+from clquant.cli import common, executors
+from clquant.cli.common import STDOUT, given_palette, option
+from clquant.color import order
 from clquant.color.formats.embedded import LVGL_VERSIONS
 from clquant.color.formats.png import EFFORTS
 from clquant.dithering.error_filters import FILTERS
@@ -22,8 +20,6 @@ from clquant.video.animation import DELAYS_MS
 
 ALPHA_CHOICES = ("palette", "binary", "dithered")
 MOST_COLORS = 256  # without -k
-# Options that choose how a palette is learned and are None if they are not given.
-LEARNING = ("colors", "psnr", "mse", "weights", "fixed", "sample_factor", "seed")
 METHODS = {"kmeans": "KMeansPalette", "neuquant": "NeuQuantCL", "spatial": "SpatialPalette"}  # classes of `clquant`
 # Parameters of k-means by ``--effort``; the others leave the engine's own.
 SHORTER_FITS: dict[str, dict[str, Any]] = {
@@ -69,158 +65,180 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_colors(learned)
     _add_drawing(parser.add_argument_group("the picture"))
     _add_writing(parser.add_argument_group("the file"))
-    processes.add(parser)
-    cluster.add(parser)
+    executors.add_jobs(parser)
+    executors.add_cluster(parser)
     common.add_device(parser)
 
 
 def _add_learning(group: argparse._ArgumentGroup) -> None:
-    """How many colours, and how they are learned."""
-    group.add_argument(
-        "-k", "--colors", "--n-colors", type=int, metavar="K", help=f"colours, 2 to 65536 (default: {MOST_COLORS})"
-    )
-    group.add_argument(
+    """Declare how many colours there are, and how they are learned."""
+    common.add_colors(group, f"colours, 2 to 65536 (default: {MOST_COLORS})", "everyday learns")
+    option(
+        group,
         "--psnr",
         "--target-psnr",
         type=float,
         metavar="DB",
+        traits="learns whole",
         help="the fewest colours, up to K, that give this PSNR, undithered",
     )
-    group.add_argument(
-        "--mse", "--max-mse", type=float, metavar="E", help="the same for a mean squared error a channel"
+    option(
+        group,
+        "--mse",
+        "--max-mse",
+        type=float,
+        metavar="E",
+        traits="learns whole",
+        help="the same for a mean squared error a channel",
     )
-    group.add_argument(
-        "--use", metavar="COLORS", help="take these colours, 'black,#f80' or a palette file, instead of learning some"
+    common.add_use(group)
+    option(
+        group,
+        "--method",
+        choices=sorted(METHODS),
+        default="kmeans",
+        traits="learns",
+        help="how it is learned (default: %(default)s)",
     )
-    group.add_argument(
-        "--method", choices=sorted(METHODS), default="kmeans", help="how it is learned (default: %(default)s)"
-    )
-    group.add_argument("--sample-factor", type=int, metavar="N", help="neuquant: train on one pixel in N, 1 to 30")
-    group.add_argument(
-        "--sequential", action="store_true", help="neuquant: Dekker's program of 1994, bit for bit, instead of ours"
-    )
+    text = "neuquant: train on one pixel in N, 1 to 30"
+    option(group, "--sample-factor", type=int, metavar="N", traits="learns", help=text)
+    text = "neuquant: Dekker's program of 1994, bit for bit, instead of ours"
+    option(group, "--sequential", action="store_true", traits="learns", help=text)
 
 
 def _add_colors(group: argparse._ArgumentGroup) -> None:
-    """Which colours there may be, where they are compared, and what becomes of them."""
-    group.add_argument(
-        "--space",
-        "--color-space",
-        choices=spaces.NAMES,
-        default="srgb",
-        help="where colours are compared; srgb for the least error in numbers, linear for light, oklab for the eye "
-        "(default: %(default)s)",
+    """Declare which colours there may be, where they are compared, and what becomes of them."""
+    common.add_space(
+        group,
+        "where colours are compared; srgb for the least error in numbers, linear for light, oklab for the eye "
+        "(default: srgb)",
     )
-    group.add_argument(
-        "--color-format",
-        choices=tuple(DISPLAY_FORMATS),
-        help="only colours that a display of so many bits per channel has, by --method kmeans or the nearest to --use; "
+    common.add_color_format(
+        group,
+        "only colours that a display of so many bits per channel has, by --method kmeans or the nearest to --use; "
         "palettes in .c and .h are written so",
     )
-    group.add_argument(
+    option(
+        group,
         "--weights",
         "--sample-weight",
         metavar="FILE",
+        traits="learns whole file",
         help="a gray picture of the same size: how much each pixel counts",
     )
-    group.add_argument(
-        "--fixed", "--fixed-colors", metavar="COLORS", help="colours that must be in it, '#f80,black' or a palette file"
+    option(
+        group,
+        "--fixed",
+        "--fixed-colors",
+        metavar="COLORS",
+        traits="learns file",
+        help="colours that must be in it, '#f80,black' or a palette file",
     )
-    group.add_argument("--shared", action="store_true", help="learn one palette for all inputs")
-    group.add_argument("--seed", "--random-state", type=int, help="seed of what is random (default: 0)")
-    group.add_argument("--order", choices=order.ORDERS, default="fitted", help="order of the colours (default: fitted)")
-    group.add_argument("--save-palette", metavar="FILE", help="write the palette too: .gpl .act .pal .hex .ase .png")
+    option(group, "--shared", action="store_true", traits="everyday joint", help="learn one palette for all inputs")
+    common.add_seed(group, default=None, traits="learns")
+    option(group, "--order", choices=order.ORDERS, default="fitted", help="order of the colours (default: fitted)")
+    common.add_save_palette(group)
 
 
 def _add_drawing(group: argparse._ArgumentGroup) -> None:
-    """How pixels get colours, and what is shown of them."""
-    group.add_argument(
+    """Declare how pixels get colours, and what is shown of them."""
+    option(
+        group,
         "--dither",
         nargs="?",
         const=DEFAULT,
         choices=dither_names(),
         metavar="HOW",
+        traits="everyday",
         help=f"imitate more colours, such as by blue-noise; HOW is one of: {', '.join(dither_names())}; {DEFAULT} if "
         "none is named (default: no dithering; search with --method spatial)",
     )
-    group.add_argument(
-        "--strength", type=float, metavar="S", help="of ordered dithering and of error filters, 0 to 1 (default: 1)"
-    )
-    group.add_argument(
-        "--sharpness", type=float, metavar="S", help="of --dither search, 0 to 16: greater is calmer (default: 0.4)"
-    )
-    group.add_argument("--serpentine", action="store_true", help="error filters: every other row from right to left")
-    group.add_argument(
+    text = "of ordered dithering and of error filters, 0 to 1 (default: 1)"
+    option(group, "--strength", type=float, metavar="S", help=text)
+    text = "of --dither search, 0 to 16: greater is calmer (default: 0.4)"
+    option(group, "--sharpness", type=float, metavar="S", help=text)
+    option(group, "--serpentine", action="store_true", help="error filters: every other row from right to left")
+    option(
+        group,
         "--alpha",
         choices=ALPHA_CHOICES,
         default="palette",
+        traits="whole",
         help="partly transparent pixels: entries with alpha for them; all or nothing, sharp or dithered "
         "(default: %(default)s)",
     )
-    group.add_argument(
-        "--animate", type=int, metavar="MS", help="write all inputs as frames of one .gif, .png or .webp, MS ms each"
+    option(
+        group,
+        "--animate",
+        type=int,
+        metavar="MS",
+        traits="everyday here",
+        help="write all inputs as frames of one .gif, .png or .webp, MS ms each",
     )
-    group.add_argument("--stats", action="store_true", help="print the colours with their shares; no file unless -o")
-    group.add_argument("--show", action="store_true", help="print the picture into the terminal (sixel)")
+    text = "print the colours with their shares; no file unless -o"
+    option(group, "--stats", action="store_true", traits="here whole", help=text)
+    text = "print the picture into the terminal (sixel)"
+    option(group, "--show", action="store_true", traits="here whole", help=text)
 
 
 def _add_writing(group: argparse._ArgumentGroup) -> None:
-    """What the file is like, and how it is made."""
-    group.add_argument(
+    """Declare what the file is like, and how it is made."""
+    option(
+        group,
         "--max-bytes",
         type=common.byte_count,
         metavar="N",
+        traits="everyday whole",
         help="the most colours, up to K, whose file has at most N bytes; 60k or 2M: thousands or millions of them",
     )
-    group.add_argument(
-        "--skip-if-larger", action="store_true", help="write no result that is larger than its input's file"
-    )
-    group.add_argument(
+    text = "write no result that is larger than its input's file"
+    option(group, "--skip-if-larger", action="store_true", traits="whole", help=text)
+    option(
+        group,
         "--effort",
         choices=tuple(EFFORTS),
         default="medium",
         help="how long to search for a smaller PNG, and for a k-means palette: normal takes Python's defaults, medium "
         "0.8 of the time for some 0.3 %% more squared error, fast 0.4 for 8 %% more bytes (default: medium)",
     )
-    group.add_argument(
+    option(
+        group,
         "--lvgl",
         type=int,
         choices=LVGL_VERSIONS,
         help=".c, .h: an image of this version of LVGL instead of plain arrays; .bin: of this version (default: 9)",
     )
-    common.add_compression(group)
-    group.add_argument(
+    option(
+        group,
         "--memory",
         metavar="SIZE",
+        traits="bands",
         help=".tif, .zarr: host memory for pixels, which are read and written in parts (default: 512MiB); Python, the "
         "driver, a table of colours and the file formats' libraries take up to 500 MB beside it",
     )
-    group.add_argument(
-        "--resume", action="store_true", help=".zarr: keep the work of a job that is stopped, and go on with it"
-    )
-    group.add_argument(
-        "--cog", action="store_true", help=".tif: a cloud-optimized GeoTIFF; if the input is one, so is OUT"
-    )
-    group.add_argument(
+    text = ".zarr: keep the work of a job that is stopped, and go on with it"
+    option(group, "--resume", action="store_true", help=text)
+    text = ".tif: a cloud-optimized GeoTIFF; if the input is one, so is OUT"
+    option(group, "--cog", action="store_true", traits="bands", help=text)
+    option(
+        group,
         "--overviews",
         choices=geo_files.OVERVIEWS,
+        traits="bands",
         help=".tif: smaller copies in the file, of the nearest or the most frequent indices (default: nearest, with "
         "--cog or if the input has some)",
     )
-    group.add_argument("--icc", choices=("srgb", "keep"), default="srgb", help=common.ICC_HELP)
+    common.add_file_options(group)
 
 
 def check(args: argparse.Namespace) -> None:
     """Refuse arguments that do not go together."""
     if args.use is not None:
-        learning = [name for name in LEARNING if getattr(args, name) is not None]
-        learning += ["method"] * (args.method != "kmeans") + ["sequential"] * args.sequential
-        if learning:
-            option = learning[0].replace("_", "-")
-            raise InvalidArgument(f"--use takes a palette as it is; --{option} would learn one")
-    for option, given in (("--sample-factor", args.sample_factor is not None), ("--sequential", args.sequential)):
-        if given and args.method != "neuquant":
-            raise InvalidArgument(f"{option} is given with --method {args.method}; allowed: with --method neuquant")
+        for name in common.given(args, "learns"):
+            raise InvalidArgument(f"--use takes a palette as it is; --{name} would learn one")
+    for name, is_given in (("--sample-factor", args.sample_factor is not None), ("--sequential", args.sequential)):
+        if is_given and args.method != "neuquant":
+            raise InvalidArgument(f"{name} is given with --method {args.method}; allowed: with --method neuquant")
     if args.color_format is not None and args.method != "kmeans":
         raise InvalidArgument(f"--color-format is given with --method {args.method}; allowed: with --method kmeans")
     if args.strength is not None and args.dither not in (*ORDERED, *FILTERS):
@@ -253,7 +271,7 @@ def check(args: argparse.Namespace) -> None:
 
 
 def ditherer(args: argparse.Namespace) -> Any:
-    """What ``dither=`` gets."""
+    """Make the object or name for ``dither=``."""
     strength = 1.0 if args.strength is None else args.strength
     if args.dither in ORDERED and args.strength is not None:
         mask, size = ORDERED[args.dither]
@@ -271,17 +289,17 @@ def ditherer(args: argparse.Namespace) -> Any:
 
 
 def engine_class(method: str) -> Any:
-    """The engine that a method's name in `METHODS` stands for; its module is imported now."""
+    """Return a class of engines by its name in `METHODS`."""
     return getattr(clquant, METHODS[method])
 
 
 def settled(args: argparse.Namespace, pixels: Any) -> Any:
-    """A picture as ``--alpha`` has it."""
+    """Apply ``--alpha`` to a picture."""
     return pixels if args.alpha == "palette" else clquant.alpha_edges(pixels, args.alpha)
 
 
 def learner(args: argparse.Namespace, queue: CommandQueue, most: int | None = None) -> Any:
-    """The engine that the arguments describe; with at most so many colours instead of theirs."""
+    """Make the engine that the arguments describe, with `most` colours instead of theirs if that is given."""
     more: dict[str, Any] = {}
     if args.sample_factor is not None:
         more["sample_factor"] = args.sample_factor
@@ -299,12 +317,12 @@ def learner(args: argparse.Namespace, queue: CommandQueue, most: int | None = No
 
 
 def colors(args: argparse.Namespace) -> int:
-    """The most colours that a palette gets."""
+    """Return the most colours that a palette gets."""
     return MOST_COLORS if args.colors is None else int(args.colors)
 
 
 def weights(args: argparse.Namespace, pictures: list[Any]) -> list[Any] | None:
-    """The importance map, once for each picture."""
+    """Read the map of ``--weights``, once for each picture."""
     if args.weights is None:
         return None
     drawn = images.read(args.weights, argument="--weights")

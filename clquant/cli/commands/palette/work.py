@@ -1,4 +1,4 @@
-"""The work of `clquant palette` on pictures in memory: learning palettes, mapping, files within a number of bytes."""
+"""The work of `clquant palette` on pictures in memory: palettes, mapping, encoding, figures."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ import argparse
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+import clquant
 from clquant.cli import common
 from clquant.cli.commands.palette import options as palette_options
+from clquant.cli.table import Table
 from clquant.color.formats.names import SMALL_DISPLAYS, SOURCES
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
@@ -21,17 +26,7 @@ FEWEST_COLORS = 2
 
 @dataclass(frozen=True)
 class Options:
-    """The arguments, checked.
-
-    Attributes
-    ----------
-    args : Namespace
-    queue : pyopencl.CommandQueue
-    palette : Palette or None
-        What ``--use`` named.
-    dither : object
-        For ``dither=``.
-    """
+    """Checked arguments, with the palette of ``--use`` and the value of ``dither=``."""
 
     args: argparse.Namespace
     queue: CommandQueue
@@ -39,7 +34,7 @@ class Options:
     dither: Any
 
     def quantize(self, picture: Any, palette: Palette, label: str, as_shown: bool) -> IndexedImage:
-        """One picture through a palette."""
+        """Map one picture to a palette."""
         chosen = palette
         if picture.shape[2] == 4 and not narrowed(picture[:, :, 3]).all():
             chosen = chosen.with_transparent()
@@ -57,7 +52,7 @@ class Options:
         return result if self.args.order == "fitted" else result.sorted(self.args.order)
 
     def learn(self, pictures: list[Any], label: str, most: int | None = None) -> Palette:
-        """The palette that ``--use`` names, or else one learned of some pictures together."""
+        """Return the palette of ``--use``, or else learn one of some pictures together."""
         if self.palette is not None:
             return self.palette
         learner = palette_options.learner(self.args, self.queue, most)
@@ -78,7 +73,7 @@ class Options:
         return palette
 
     def encoded(self, result: IndexedImage, kind: str, kept: dict[str, Any]) -> bytes:
-        """A result in a file format, as ``--effort``, ``--compression``, ``--lvgl`` and ``--color-format`` say."""
+        """Encode a result as ``--effort``, ``--compression``, ``--lvgl`` and ``--color-format`` say."""
         more: dict[str, Any] = {}
         if kind == "PNG":
             more["effort"] = self.args.effort
@@ -89,7 +84,7 @@ class Options:
         return result.to_bytes(kind, **kept, **common.compression(self.args, kind), **more)
 
     def within_bytes(self, picture: Any, kind: str, label: str, kept: dict[str, Any]) -> tuple[IndexedImage, bytes]:
-        """The result of the most colours, up to ``--colors``, whose file has at most ``--max-bytes`` bytes.
+        """Find the result of the most colours, up to ``--colors``, whose file has at most ``--max-bytes`` bytes.
 
         Bisection: a file of more colours is taken to be no smaller.
         """
@@ -110,3 +105,52 @@ class Options:
                 f"{FEWEST_COLORS} colours, or more"
             )
         return best
+
+
+def _as_seen(pixels: npt.NDArray[np.uint8], alpha: bool) -> npt.NDArray[np.uint8]:
+    """(H, W, 3) uint8 of (H, W, C); with `alpha` (2 H, W, 3): over black, and below that over white."""
+    colors = np.broadcast_to(pixels[:, :, :3], (*pixels.shape[:2], 3))
+    if not alpha:
+        return colors
+    cover = pixels[:, :, 3:].astype(np.uint16) if pixels.shape[2] == 4 else np.uint16(255)
+    black = (colors * cover + 127) // 255
+    return np.concatenate([black, black + (255 - cover)]).astype(np.uint8)
+
+
+def psnr(seen: npt.NDArray[np.uint8], picture: npt.NDArray[Any], queue: CommandQueue) -> float:
+    """PSNR in dB of a result's colours and its picture; of transparent ones over black and over white."""
+    picture = narrowed(picture)
+    alpha = 4 in (picture.shape[2], seen.shape[2])
+    return float(clquant.quality.psnr(_as_seen(picture, alpha), _as_seen(seen, alpha), queue=queue))
+
+
+def count_of(colors: int) -> str:
+    """Name a number of colours."""
+    return "1 colour" if colors == 1 else f"{colors} colours"
+
+
+def shares(result: IndexedImage) -> list[dict[str, Any]]:
+    """List the colours of a result with their pixels and shares of the picture, the most frequent first."""
+    counts, names = result.counts(), result.palette.hex()
+    order = np.argsort(-counts, kind="stable")
+    total = int(counts.sum())
+    return [{"color": names[i], "pixels": int(counts[i]), "share": int(counts[i]) / total} for i in order]
+
+
+def stats_table(title: str, result: IndexedImage) -> str:
+    """Print `shares` as a table, in percent."""
+    table = Table(title, {"color": "colour", "pixels": "pixels", "percent": "%"})
+    for one in shares(result):
+        table.add(color=one["color"], pixels=one["pixels"], percent=100 * one["share"])
+    return table.text()
+
+
+def same_picture(result: IndexedImage, picture: Any) -> bool:
+    """Whether a result has the very colours of its (H, W, C) picture; those of alpha 0 are all alike."""
+    colors = result.to_array()
+    pixels = np.broadcast_to(picture, (*picture.shape[:2], 3)) if picture.shape[2] == 1 else picture
+    mine, theirs = (
+        np.dstack([p, np.full(p.shape[:2], 255, np.uint8)]) if p.shape[2] == 3 else p for p in (colors, pixels)
+    )
+    hidden = (mine[:, :, 3] == 0) & (theirs[:, :, 3] == 0)
+    return bool(((mine == theirs).all(axis=2) | hidden).all())

@@ -1,0 +1,143 @@
+"""The command line: subcommands, helps that fit a screen, errors of one sentence."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import importlib
+import re
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any, NoReturn
+
+import clquant
+from clquant.cli import streams
+
+COMMANDS = (
+    "animate",
+    "compare",
+    "devices",
+    "halftone",
+    "palette",
+    "panel",
+    "quadtree",
+    "tiles",
+    "tileset",
+    "vq",
+)
+"""Modules of `clquant.cli.commands`."""
+
+EXIT_USAGE = 2
+
+SCREEN_LINES, SCREEN_COLUMNS = 24, 80
+"""Longer helps show everyday options alone; ``--help-all`` shows the rest."""
+
+EPILOG = """examples:
+  clquant palette photo.jpg -k 64 -o photo-64.png
+  clquant palette frames/ -k 128 --shared -o out/
+  clquant devices
+
+Each command explains itself: clquant palette --help
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, and that does not hide that its help cannot be written."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(EXIT_USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if file is sys.stdout:
+            streams.write_text(message)
+        else:
+            streams.complain(message)
+
+
+class _HelpAll(argparse.Action):
+    """``--help-all``: print every option, and end."""
+
+    def __call__(self, parser: Any, *_: Any) -> None:
+        parser._print_message(parser.format_help_all(), sys.stdout)
+        parser.exit()
+
+
+class _Command(_Parser):
+    """A command's parser: its help fits a screen, and errors about arguments that it does not know name it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.add_argument("--help-all", nargs=0, action=_HelpAll, help="show every option and example, and exit")
+
+    def format_help_all(self) -> str:
+        """Every option, in the parser's groups, and every example."""
+        return super().format_help()
+
+    def format_help(self) -> str:
+        """The whole help if it fits a screen, else everyday options under Python's words, and the first examples."""
+        whole = self.format_help_all()
+        if len(whole.splitlines()) <= SCREEN_LINES:
+            return whole
+        places = [action for action in self._actions if not action.option_strings]
+        options = sorted(filter(self._is_everyday, self._actions), key=lambda action: isinstance(action, _HelpAll))
+        named = " ".join(f"{action.metavar} ..." for action in places)
+        formatter = self._get_formatter()
+        formatter.add_usage(f"{self.prog} [options] {named}", [], [])
+        formatter.add_text(self.description)
+        formatter.start_section("everyday options")
+        formatter.add_arguments(map(_short, [*places, *options]))
+        formatter.end_section()
+        examples = (self.epilog or "").splitlines()[:3]
+        formatter.add_text("\n".join(map(_narrow, examples)))
+        return formatter.format_help()
+
+    def _is_everyday(self, action: argparse.Action) -> bool:
+        traits, _ = (self.get_default("traits") or {}).get(action.dest, ((), None))
+        return "everyday" in traits or isinstance(action, _HelpAll)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+
+def _short(action: argparse.Action) -> argparse.Action:
+    """Copy an option with the last of its long words, which is Python's, and the beginning of its help."""
+    made = copy.copy(action)
+    made.option_strings = [*(word for word in action.option_strings if word[1] != "-"), *action.option_strings[-1:]]
+    made.help = re.split(r"; | \((?!default)", action.help or "")[0]
+    return made
+
+
+def _narrow(example: str) -> str:
+    """Leave out an example's remark where it does not fit the line."""
+    return example if len(example) <= SCREEN_COLUMNS else re.sub(r"(?<=\S)   .*", "", example)
+
+
+def build_parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
+    """Make the command line of some subcommands, whose modules are imported; by default of all."""
+    parser = _Parser(
+        prog="clquant",
+        description="Quantize images on any OpenCL device, with the same result on every machine.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("--version", action="version", version=f"clquant {clquant.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Command)
+    for name in names:
+        module = command_module(name)
+        command = commands.add_parser(
+            name, help=module.HELP, description=module.HELP[0].upper() + module.HELP[1:] + "."
+        )
+        module.configure(command)
+        command.set_defaults(run=module.run)
+    return parser
+
+
+def command_module(name: str) -> ModuleType:
+    """Import a subcommand's module."""
+    return importlib.import_module(f"clquant.cli.commands.{name}")
