@@ -36,8 +36,8 @@ GRAY, RGB, INDEXED, RGBA = 0, 2, 3, 6  # kinds of pixels
 _METRES_PER_INCH = 0.0254
 # Of one IDAT chunk; PNG allows 2^31 - 1.
 _CHUNK_BYTES = 1 << 30
-# Rows are packed and filtered in threads, so many bytes each.
-_PART_BYTES = 1 << 20
+# Bytes of rows that a thread packs and filters at a time.
+_BAND_BYTES = 1 << 20
 
 # A picture up to this many bytes is its own sample; a larger one is sampled by strips of rows over its height.
 _WHOLE_SAMPLE_BYTES = 1 << 17
@@ -48,51 +48,24 @@ _FILTER_GAIN, _UNPACKED_GAIN = 0.98, 0.97
 Bytes = npt.NDArray[np.uint8]
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How long to search for repetitions.
-
-    Attributes
-    ----------
-    zlib : int
-        Its level, 0 to 9.
-    libdeflate : (int, int, int)
-        Levels, 1 to 12, of streams of up to `SMALL_BYTES`, of up to `LARGE_BYTES`, and of larger ones: those from 10
-        on take five times as long as the others.
-    """
-
-    zlib: int
-    libdeflate: tuple[int, int, int]
-
-    def compressed(self, data: bytes) -> bytes:
-        """A zlib stream (RFC 1950)."""
-        if libdeflate is None:
-            return zlib.compress(data, self.zlib)
-        level = self.libdeflate[(len(data) > SMALL_BYTES) + (len(data) > LARGE_BYTES)]
-        return bytes(libdeflate.zlib_compress(data, level))
+EFFORTS = ("fast", "normal", "small")
+_ZLIB_LEVELS = dict(zip(EFFORTS, (3, 6, 9), strict=True))
+_LEVELS = dict(zip(EFFORTS, (5, 10, 12), strict=True))
+# libdeflate's levels from 10 on take five times as long as this one, which is "normal" for more bytes than that.
+_LARGE_LEVEL, _LARGE_BYTES = 7, 24 << 20
 
 
-SMALL_BYTES, LARGE_BYTES = 1 << 20, 24 << 20
-EFFORTS = {
-    "fast": Effort(3, (5, 5, 5)),
-    "medium": Effort(6, (10, 10, 7)),
-    "normal": Effort(6, (11, 10, 7)),
-    "small": Effort(9, (12, 12, 12)),
-}
+def compress(data: bytes, effort: str) -> bytes:
+    """Make a zlib stream (RFC 1950)."""
+    if libdeflate is None:
+        return zlib.compress(data, _ZLIB_LEVELS[effort])
+    level = _LARGE_LEVEL if effort == "normal" and len(data) > _LARGE_BYTES else _LEVELS[effort]
+    return bytes(libdeflate.zlib_compress(data, level))
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """A picture's rows as PNG has them.
-
-    Attributes
-    ----------
-    pixels : ndarray of uint8, shape (H, W) or (H, W, C)
-    depth : int
-        Bits per value: 1, 2, 4 or 8.
-    filtered : bool
-        Whether each row's filter is chosen, instead of none.
-    """
+    """Rows of (H, W) or (H, W, C) pixels with so many bits per value, and perhaps a filter chosen for each."""
 
     pixels: Bytes
     depth: int
@@ -100,30 +73,30 @@ class _Layout:
 
     @property
     def pixel_bytes(self) -> int:
-        """Bytes from a byte to the one of the pixel before, for filters."""
+        """Distance in bytes of a pixel from the one before, for filters."""
         return int(self.pixels.shape[2]) if self.pixels.ndim == 3 else 1
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row, with its filter's."""
+        """Bytes of a row, with its filter's number."""
         return 1 + -(-int(self.pixels.shape[1]) * self.pixel_bytes * self.depth // 8)
 
     def packed(self, row0: int, row1: int) -> Bytes:
-        """(row1 - row0, row_bytes - 1) uint8."""
+        """Pack rows without filters into (row1 - row0, row_bytes - 1) uint8."""
         rows = self.pixels[row0:row1]
         if self.depth == 8:
             return np.ascontiguousarray(rows).reshape(len(rows), -1)
         return packed_rows(rows, self.depth)
 
     def data(self) -> bytes:
-        """All rows, as they are compressed."""
+        """Pack and filter all rows, in threads."""
         height = len(self.pixels)
-        count = min(-(-height * self.row_bytes // _PART_BYTES), height)
+        count = min(-(-height * self.row_bytes // _BAND_BYTES), height)
         edges = [height * number // count for number in range(count + 1)]
         return b"".join(parallel.in_threads(lambda i: self.bytes_of(edges[i], edges[i + 1]), count))
 
     def bytes_of(self, row0: int, row1: int) -> bytes:
-        """Rows with their filters' numbers in front, as they are compressed."""
+        """Pack and filter some rows, each after its filter's number."""
         out = np.empty((row1 - row0, self.row_bytes), np.uint8)
         if not self.filtered:
             out[:, 0] = 0
@@ -149,17 +122,17 @@ def indexed(
     dpi: tuple[float, float] | None = None,
     icc_profile: bytes | None = None,
 ) -> bytes:
-    """A picture of at most 256 colours."""
+    """Write a picture of at most 256 colours."""
     if len(rgba) > MAX_COLORS:
         raise InvalidArgument(f"an indexed PNG holds at most {MAX_COLORS} colours; this palette has {len(rgba)}")
     depth = bits_of(len(rgba))
     chunks = [] if gray else palette_chunks(rgba)
     kind = GRAY if gray else INDEXED
-    return _file(indices, depth, kind, chunks, gray or depth in (1, 8), _effort(effort), _about(dpi, icc_profile))
+    return _file(indices, depth, kind, chunks, gray or depth in (1, 8), effort, _about(dpi, icc_profile))
 
 
 def palette_chunks(rgba: Bytes) -> list[bytes]:
-    """The chunks that hold (n, 4) colours, alpha only if there is some."""
+    """Write the chunks of (n, 4) colours, alpha only if there is some."""
     chunks = [chunk(b"PLTE", np.ascontiguousarray(rgba[:, :3]).tobytes())]
     faint = np.flatnonzero(rgba[:, 3] < 255)
     if len(faint):
@@ -168,8 +141,8 @@ def palette_chunks(rgba: Bytes) -> list[bytes]:
 
 
 def compressed(pixels: Bytes, depth: int, effort: str = "normal") -> bytes:
-    """The zlib stream of a picture's rows."""
-    return _encoded(pixels, depth, True, _effort(effort))[1]
+    """Make the zlib stream of a picture's rows."""
+    return _encoded(pixels, depth, True, effort)[1]
 
 
 def picture(
@@ -179,25 +152,26 @@ def picture(
     dpi: tuple[float, float] | None = None,
     icc_profile: bytes | None = None,
 ) -> bytes:
-    """A picture of 8 bits per channel."""
+    """Write a picture of 8 bits per channel."""
     kind = GRAY if pixels.ndim == 2 else RGB if pixels.shape[2] == 3 else RGBA
-    return _file(pixels, 8, kind, [], True, _effort(effort), _about(dpi, icc_profile))
+    return _file(pixels, 8, kind, [], True, effort, _about(dpi, icc_profile))
 
 
 def _file(
-    pixels: Bytes, depth: int, kind: int, chunks: list[bytes], fixed_depth: bool, effort: Effort, about: bytes
+    pixels: Bytes, depth: int, kind: int, chunks: list[bytes], fixed_depth: bool, effort: str, about: bytes
 ) -> bytes:
     height, width = pixels.shape[:2]
     if max(height, width) > MAX_SIDE:
         raise InvalidArgument(f"a PNG is at most {MAX_SIDE} pixels wide and high; this picture is {width}x{height}")
     layout, data = _encoded(pixels, depth, fixed_depth, effort)
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, layout.depth, kind, 0, 0, 0))
-    parts = [chunk(b"IDAT", data[at : at + _CHUNK_BYTES]) for at in range(0, len(data), _CHUNK_BYTES)]
-    return b"".join([SIGNATURE, header, about, *chunks, *parts, chunk(b"IEND", b"")])
+    stream = [chunk(b"IDAT", data[at : at + _CHUNK_BYTES]) for at in range(0, len(data), _CHUNK_BYTES)]
+    return b"".join([SIGNATURE, header, about, *chunks, *stream, chunk(b"IEND", b"")])
 
 
-def _encoded(pixels: Bytes, depth: int, fixed_depth: bool, effort: Effort) -> tuple[_Layout, bytes]:
-    """The layout of the smallest sample, if that is clear enough (see the head of this module), and its data."""
+def _encoded(pixels: Bytes, depth: int, fixed_depth: bool, effort: str) -> tuple[_Layout, bytes]:
+    """Choose the layout of the smallest sample, if that is clear enough (see the head of this module), and use it."""
+    params.choice("effort", effort, EFFORTS)
     layouts = [_Layout(pixels, depth, filtered=False), _Layout(pixels, depth, filtered=True)]
     gains = [1.0, _FILTER_GAIN]
     if not fixed_depth:
@@ -205,19 +179,19 @@ def _encoded(pixels: Bytes, depth: int, fixed_depth: bool, effort: Effort) -> tu
         gains += [_UNPACKED_GAIN, _UNPACKED_GAIN]
     strips = _strips(len(pixels), layouts[0].row_bytes)
     if strips == [(0, len(pixels))]:
-        made = parallel.in_threads(lambda i: effort.compressed(layouts[i].data()), len(layouts))
+        made = parallel.in_threads(lambda i: compress(layouts[i].data(), effort), len(layouts))
         best = int(np.argmin(np.divide([len(data) for data in made], gains)))
         return layouts[best], made[best]
 
     def size(number: int) -> int:
-        return len(effort.compressed(b"".join(layouts[number].bytes_of(*strip) for strip in strips)))
+        return len(compress(b"".join(layouts[number].bytes_of(*strip) for strip in strips), effort))
 
     layout = layouts[int(np.argmin(np.divide(parallel.in_threads(size, len(layouts)), gains)))]
-    return layout, effort.compressed(layout.data())
+    return layout, compress(layout.data(), effort)
 
 
 def _strips(height: int, row_bytes: int) -> list[tuple[int, int]]:
-    """Half-open ranges of rows that stand for a picture."""
+    """Choose half-open ranges of rows as a sample of a picture."""
     if height * row_bytes <= _WHOLE_SAMPLE_BYTES:
         return [(0, height)]
     rows = max(_STRIP_BYTES // row_bytes, 1)
@@ -227,7 +201,7 @@ def _strips(height: int, row_bytes: int) -> list[tuple[int, int]]:
 
 
 def _filters(rows: Bytes, above: Bytes, pixel_bytes: int) -> list[Bytes]:
-    """Rows by the five filters, in the order of their numbers (ISO/IEC 15948, section 9.2)."""
+    """Apply the five filters to rows, in the order of their numbers (ISO/IEC 15948, section 9.2)."""
     left, corner = np.zeros_like(rows), np.zeros_like(rows)
     left[:, pixel_bytes:] = rows[:, :-pixel_bytes]
     corner[:, pixel_bytes:] = above[:, :-pixel_bytes]
@@ -241,7 +215,7 @@ def _filters(rows: Bytes, above: Bytes, pixel_bytes: int) -> list[Bytes]:
 
 
 def _entropy(rows: Bytes) -> npt.NDArray[np.float64]:
-    """(n,) bits that the bytes of each row take without regard to their order, less what all rows have in common."""
+    """Estimate the entropy of each row's bytes, in bits, less a constant."""
     count, width = rows.shape
     places = rows + np.arange(count, dtype=np.int32)[:, None] * 256
     counts = np.bincount(places.ravel(), minlength=256 * count).reshape(count, 256)
@@ -250,12 +224,8 @@ def _entropy(rows: Bytes) -> npt.NDArray[np.float64]:
     return -np.asarray(terms[counts].sum(axis=1))
 
 
-def _effort(name: str) -> Effort:
-    return EFFORTS[params.choice("effort", name, EFFORTS)]
-
-
 def _about(dpi: Any, profile: bytes | None) -> bytes:
-    """The chunks that tell of the picture's size on paper and its colours."""
+    """Write the chunks of resolution and colour profile."""
     chunks = b""
     if profile is not None:
         if not isinstance(profile, bytes):
@@ -272,5 +242,5 @@ def _about(dpi: Any, profile: bytes | None) -> bytes:
 
 
 def chunk(kind: bytes, data: bytes) -> bytes:
-    """A chunk with its length and checksum."""
+    """Write a chunk with its length and checksum."""
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(data, zlib.crc32(kind)))

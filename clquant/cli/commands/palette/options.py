@@ -11,13 +11,13 @@ from clquant.cli import common, executors
 from clquant.cli.common import STDOUT, given_palette, option
 from clquant.color import order
 from clquant.color.formats.embedded import LVGL_VERSIONS
-from clquant.color.formats.png import EFFORTS
 from clquant.dithering.error_filters import FILTERS
 from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.images import geo_files
 from clquant.runtime import CommandQueue, InvalidArgument, PictureError
 from clquant.video.animation import DELAYS_MS
 
+EFFORTS = ("fast", "medium", "normal", "small")
 ALPHA_CHOICES = ("palette", "binary", "dithered")
 MOST_COLORS = 256  # without -k
 METHODS = {"kmeans": "KMeansPalette", "neuquant": "NeuQuantCL", "spatial": "SpatialPalette"}  # classes of `clquant`
@@ -196,7 +196,7 @@ def _add_writing(group: argparse._ArgumentGroup) -> None:
     option(
         group,
         "--effort",
-        choices=tuple(EFFORTS),
+        choices=EFFORTS,
         default="medium",
         help="how long to search for a smaller PNG, and for a k-means palette: normal takes Python's defaults, medium "
         "0.8 of the time for some 0.3 %% more squared error, fast 0.4 for 8 %% more bytes (default: medium)",

@@ -76,7 +76,7 @@ class Options:
         """Encode a result as ``--effort``, ``--compression``, ``--lvgl`` and ``--color-format`` say."""
         more: dict[str, Any] = {}
         if kind == "PNG":
-            more["effort"] = self.args.effort
+            more["effort"] = "normal" if self.args.effort == "medium" else self.args.effort
         if kind in SMALL_DISPLAYS and self.args.lvgl is not None:
             more["lvgl"] = self.args.lvgl
         elif kind in SOURCES:
