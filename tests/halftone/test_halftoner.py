@@ -44,7 +44,7 @@ def reference(image, engine, **options):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("block", [2, 3, 8, 16])
+@pytest.mark.parametrize("block", [2, 3, 16, 8])
 def test_equals_the_reference_at_any_size(queue, rng, block, shape):
     image = gradient(*shape, rng)
     engine = PinwheelHalftoner(block, queue=queue, random_state=7)
@@ -69,7 +69,7 @@ def test_equals_the_reference_at_any_size(queue, rng, block, shape):
 )
 def test_equals_the_reference_for_every_option(queue, rng, options):
     image = gradient(30, 45, rng)
-    engine = PinwheelHalftoner(12, queue=queue, **options)
+    engine = PinwheelHalftoner(8, queue=queue, **options)
     assert np.array_equal(engine.transform(image, output="levels"), reference(image, engine))
 
 
