@@ -28,6 +28,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("POCL_MAX_PTHREAD_COUNT", "4231"[number % 4])
 
 from clquant import runtime
+from clquant.runtime.device import fitness
+from clquant.runtime.program import tuning
 
 MOST_BY_PLACE = 9  # of a launch's arguments; more are given by name
 # Of each test on a device the quick suite runs so many cases: each may be a kernel that PoCL compiles for a second.
@@ -128,7 +130,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "full: not part of the quick suite, run by --all")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_LeftOut(config))
-    _keep_out_of_the_own_cache(config)
+    _leave_the_own_settings(config)
     # No example depends on the time that it takes, on earlier runs, or, in the quick suite, on chance.
     hypothesis.settings.register_profile(
         "clquant",
@@ -140,8 +142,10 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("clquant")
 
 
-def _keep_out_of_the_own_cache(config: pytest.Config) -> None:
-    """Tests neither read nor fill the person's own cache, nor does what runs while they are collected."""
+def _leave_the_own_settings(config: pytest.Config) -> None:
+    """Tests, and what runs while they are collected, know neither the person's settings nor their cache."""
+    for name in [name for name in os.environ if name.startswith("CLQUANT_")]:
+        del os.environ[name]
     folder = config.getoption("--programs")
     if not folder:
         made = tempfile.TemporaryDirectory(prefix="clquant-tests-", ignore_cleanup_errors=True)
@@ -195,9 +199,11 @@ def new_queue(device: cl.Device) -> Callable[..., cl.CommandQueue]:
 
 @pytest.fixture(autouse=True)
 def _no_memory_of_other_tests() -> Iterator[None]:
-    """No test finds tables, jobs or buffers that another left."""
+    """No test finds tables, jobs or buffers that another left, or what it read of settings."""
     yield
     runtime.release_memory()
+    tuning.forget()
+    fitness.forget()
 
 
 @pytest.fixture(scope="session", autouse=True)

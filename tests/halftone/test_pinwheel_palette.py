@@ -28,7 +28,7 @@ def picture(height, width, channels, rng):
     return np.clip(ramp + rng.normal(0, 20, (height, width, channels)), 0, 255).astype(np.uint8)
 
 
-@pytest.mark.parametrize("block", [2, 5, 8])
+@pytest.mark.parametrize("block", [8, *(pytest.param(b, marks=pytest.mark.full) for b in (2, 5))])
 def test_pinwheel_equals_the_reference(queue, rng, block):
     image = picture(11, 19, 3, rng)
     result = PinwheelHalftoner(block, palette=EPAPER, queue=queue, random_state=9).transform(image)
@@ -106,6 +106,7 @@ def test_errors_fade_where_entries_are_near_each_other():
     assert fade_of(Palette([[v, v, v] for v in range(0, 256, 51)])) == 144 + 88
 
 
+@pytest.mark.full
 def test_turns_of_the_path_do_not_show_where_no_entries_make_up_for_errors(queue):
     image = np.full((256, 256, 3), (100, 160, 220), np.uint8)
     shown = palettes.transform(image, EPAPER, dither="pinwheel", queue=queue).astype(float)
@@ -140,6 +141,7 @@ def aligned_error(image, shown, period):
     return down * across * (tiles.mean(axis=(0, 2)) ** 2).mean() / (blurred**2).mean()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("colors", [16, 32])
 def test_blocks_do_not_show_in_colours_outside_the_hull(queue, sample, monkeypatch, colors):
     image = np.ascontiguousarray(sample[:192, :192])

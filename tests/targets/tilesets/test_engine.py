@@ -48,7 +48,7 @@ def check(engine, image, space="srgb"):
 @pytest.mark.parametrize("side", [8, (5, 7), (8, 1)])
 def test_equals_the_reference(queue, sample, space, side):
     image = small(sample)
-    engine = TilePalettes(3, 5, tile_size=side, color_space=space, swap_rounds=3, queue=queue).fit(image)
+    engine = TilePalettes(3, 4, tile_size=side, color_space=space, swap_rounds=3, queue=queue).fit(image)
     found = check(engine, image, space)
     assert found.dtype == np.uint8
     assert engine.tile_numbers(engine.quantize(image)).max() < 3
@@ -90,8 +90,8 @@ def test_on_the_device(queue, sample):
     session = open_session(queue)
     device = session.new_array(image.shape, np.uint8)
     device.set(image)
-    host = TilePalettes(3, 5, swap_rounds=2, queue=queue).fit(image)
-    there = TilePalettes(3, 5, swap_rounds=2).fit(device)
+    host = TilePalettes(3, 4, swap_rounds=2, queue=queue).fit(image)
+    there = TilePalettes(3, 4, swap_rounds=2).fit(device)
     assert host.palettes_ == there.palettes_
     assert isinstance(there.predict(device), runtime.Array)
     assert np.array_equal(there.predict(device).get(), host.predict(image))
@@ -216,4 +216,4 @@ def test_what_is_too_early_or_stopped(sample):
     with pytest.raises(StoppedError):
         TilePalettes(3, 4).fit(small(sample), progress=lambda *_: False)
     with pytest.raises(InvalidArgument, match=r"^dither is 'leaky'; allowed for tiles: None, 'blue-noise', "):
-        TilePalettes(2, 2, swap_rounds=0).fit(small(sample)).predict(small(sample), "leaky")
+        TilePalettes(2, 4, swap_rounds=0).fit(small(sample)).predict(small(sample), "leaky")
