@@ -1,13 +1,9 @@
-/* Seeding k-means by D^2 sampling, several centers a round.
- *
- * D. Arthur, S. Vassilvitskii, "k-means++: the advantages of careful seeding", SODA 2007: a point becomes a center with
- * probability proportional to its weight times its squared distance to the nearest center so far. A round draws its
- * centers from one such distribution, cut into as many equal strata, one draw in each. All quantities are integers, and
- * sums stay below 2^63 (see weights.h).
+/* Seeding k-means by the draws of common/kmeans_plus_plus.h, several centers a round: from one distribution, cut into as
+ * many equal strata, one draw in each. All quantities are integers, and sums stay below 2^63 (see weights.h).
  *
  * Constants: DIMS 3 or 4; WIDE_WEIGHTS of weights.h. Layout of points and centers as in lloyd.cl. Points are summed in blocks of BLOCK.
  */
-#include "common/philox.h"
+#include "common/kmeans_plus_plus.h"
 #include "common/compile_hints.h"
 
 #ifndef DIMS
@@ -38,9 +34,7 @@ float4 lowered(float4 best, const float4 *x, __global const float *centers, uint
 ulong drawn_target(uint first, uint j, uint count, ulong total, uint2 key)
 {
     const ulong stratum = max(total / count, (ulong)1);
-    const uint4 random = philox4x32((uint4)(first + j, 0, 0, 0), key);
-    const ulong wide = ((ulong)random.y << 32) | random.x;
-    return min(j * stratum + mul_hi(wide, stratum), total ? total - 1 : 0);
+    return min(j * stratum + drawn_below(stratum, (uint4)(first + j, 0, 0, 0), key), total ? total - 1 : 0);
 }
 
 /* Lowers each point's squared distance by the centers first .. first + count - 1 and adds up each block.
@@ -112,17 +106,9 @@ __kernel SMALL void draw_centers(__global const float *points, uint stride, __gl
     const ulong total = prefix[blocks];
     for (uint j = lid; j < count; j += size) {
         const ulong target = drawn_target(first, j, count, total, key);
-        uint low = 0;
-        uint high = blocks;
-        while (high - low > 1) {
-            const uint middle = (low + high) / 2;
-            if (prefix[middle] <= target)
-                low = middle;
-            else
-                high = middle;
-        }
-        uint i = total ? low * BLOCK : 0;
-        ulong passed = total ? prefix[low] : 1;
+        const uint block = total ? first_above(prefix + 1, blocks, target) : 0;
+        uint i = block * BLOCK;
+        ulong passed = total ? prefix[block] : 1;
         while (total && i + 4 < n) {
             const ulong4 mass = convert_ulong4(vload4(0, weights + i));
             const float4 squared = vload4(0, distances + i);

@@ -11,7 +11,7 @@
  * has at most 2^14 pixels, so a sum of weight times (distance >> 6) stays below 2^14 * 3 * 255^2 < 2^32, and one of
  * weight times coordinate below 2^25: all sums are exact in 32 bits, whatever their order. */
 
-#include "common/philox.h"
+#include "common/kmeans_plus_plus.h"
 
 #define WORDS 1024 /* of the map of occupied cells: 32^3 bits */
 #define PURPOSE 0x62617463u
@@ -211,8 +211,7 @@ __kernel void picture_points(__global const uchar *pixels, __global const uint *
     }
 }
 
-/* Greedy k-means++: each center is the best of CANDIDATES points, drawn with probability as their weighted error.
- * D. Arthur, S. Vassilvitskii, "k-means++: the advantages of careful seeding", SODA 2007, section 2.2 and its remark.
+/* Greedy k-means++ (the remark to section 2.2 of its paper): each center is the best of CANDIDATES draws.
  * NDRange: groups * GROUP work-items; group g takes the tasks g, g + groups, ...
  * planes, counts: as above. near: (groups, plane) uint scratch. centers: (tasks, k, 3) int. key: the seed. */
 __kernel void seed_centers(__global const int *planes, __global const uint *counts, __global uint *near,
@@ -240,9 +239,10 @@ __kernel void seed_centers(__global const int *planes, __global const uint *coun
             for (uint s = 0; s < SEGMENTS; ++s)
                 total += segment_sums[s];
             for (uint c = item; c < candidates; c += GROUP) {
-                const uint word = philox4x32((uint4)(task % STARTS, step, c, PURPOSE), (uint2)(key_low, key_high)).s0;
+                const uint4 counter = (uint4)(task % STARTS, step, c, PURPOSE);
+                const uint target = drawn_word_below(total, counter, (uint2)(key_low, key_high));
                 /* Where every error is 0 the first point is taken again; that center ends up empty. */
-                picked[c] = total == 0 ? 0 : pick(p, mul_hi(word, total), segment_sums);
+                picked[c] = total == 0 ? 0 : pick(p, target, segment_sums);
                 potentials[c] = 0;
             }
             barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);

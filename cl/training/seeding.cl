@@ -5,7 +5,7 @@
  * LARGEST: of components. The host bounds weighted sums of squared distances by 2^63.
  */
 #include "training/block.h"
-#include "common/philox.h"
+#include "common/kmeans_plus_plus.h"
 
 #define COLUMNS (K + 1)
 #define EQUAL 0 /* modes of vq_seed_distances */
@@ -86,24 +86,15 @@ __kernel void vq_seed_draw(__global const value_t *blocks, const uint count, __g
     const uint draw = get_global_id(0);
     if (draw >= number)
         return;
-    const uint4 words = philox4x32((uint4)(made + draw, 0, 0, DRAWING), key);
     const ulong all = totals[runs - 1];
-    ulong rest = mul_hi((ulong)words.x | (ulong)words.y << 32, all);
+    ulong rest = drawn_below(all, (uint4)(made + draw, 0, 0, DRAWING), key);
     __global value_t *codeword = codebook + (size_t)(made + draw) * K;
     if (all == 0) {
         for (uint k = 0; k < K; ++k)
             codeword[k] = codebook[k];
         return;
     }
-    uint low = 0;
-    uint high = runs - 1;
-    while (low < high) {
-        const uint middle = (low + high) / 2;
-        if (totals[middle] > rest)
-            high = middle;
-        else
-            low = middle + 1;
-    }
+    const uint low = first_above(totals, runs, rest);
     if (low < run0 || low >= run1)
         return;
     if (low > 0)
