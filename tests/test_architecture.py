@@ -16,7 +16,7 @@ ROWS = (
     ("runtime",),
     ("params",),
     ("images",),
-    ("streaming",),
+    ("flow", "streaming"),
     ("color", "histogram", "estimator", "training"),
     ("quality",),
     ("mapping",),

@@ -236,7 +236,8 @@ class _Searching:
 
 def _result(session: Session, picture: Picture, dtype: npt.DTypeLike) -> Array | HostResult | SinkResult:
     shape = (picture.height, picture.width)
-    return session.new_array(shape, dtype) if picture.on_device else picture.result(session, shape, dtype)
+    made: Any = picture.result
+    return session.new_array(shape, dtype) if picture.on_device else made(session, shape, dtype)
 
 
 register_dither("search", SearchDither().dither)

@@ -12,8 +12,8 @@ from clquant.color import spaces
 from clquant.color.palette import Palette, as_palette
 from clquant.dithering.error_diffusion import CLASSIC, ErrorDiffusion
 from clquant.dithering.registry import register_dither
+from clquant.flow.driver import check_side
 from clquant.halftone.halftoner import PinwheelHalftoner
-from clquant.halftone.pinwheel.bands import read_picture
 from clquant.halftone.serial.scan import in_lanes, palette_in_lanes, serial_gray
 from clquant.images import HostImage, ImageLike
 from clquant.runtime import reports_memory
@@ -82,7 +82,8 @@ def floyd_steinberg(
     space = params.choice("color_space", color_space, spaces.NAMES)
     report = runtime.Progress(params.callback("progress", progress))
     checked = None if palette is None else as_palette(palette)
-    picture = read_picture(image, max_bits=16)
+    picture = images.read_parts(image, max_bits=16)
+    check_side(picture)
     if checked is None:
         _check_gray(picture)
     if picture.bits == 8:

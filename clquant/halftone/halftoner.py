@@ -8,15 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from clquant import images, params, runtime
+from clquant import flow, images, params, runtime
 from clquant.color import spaces
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
 from clquant.estimator import Estimator
-from clquant.halftone.pinwheel.bands import read_picture
-from clquant.halftone.pinwheel.levels import halftone
-from clquant.halftone.pinwheel.packing import pack_bits
-from clquant.halftone.pinwheel.palette import VectorSettings, pinwheel_palette
+from clquant.halftone.pinwheel.levels import LevelHalftone
+from clquant.halftone.pinwheel.packing import Packed
+from clquant.halftone.pinwheel.palette import PaletteHalftone, VectorSettings
 from clquant.halftone.pinwheel.paths import SCANS
 from clquant.halftone.pinwheel.plan import Settings
 from clquant.halftone.pinwheel.tones import make_tones
@@ -28,12 +27,10 @@ from clquant.halftone.refine import (
     refined_entries,
     refinement_kernel,
 )
-from clquant.halftone.tables import UNITS, WeightTables, constant_tables, trained_tables
-from clquant.images import HostImage, ImageLike
+from clquant.halftone.tables import UNITS, WeightTables
+from clquant.images import HostImage, ImageLike, Picture
 from clquant.images.collections import verbs_of
 from clquant.images.file_sinks import About, digest_of
-from clquant.images.result_files import writing
-from clquant.images.sinks import Sink
 
 WEIGHTS = ("tone-dependent", "constant")
 OUTPUTS = ("values", "levels", "bits")
@@ -120,20 +117,18 @@ class PinwheelHalftoner(Estimator):
         block_size = params.integer("block_size", self.block_size, 2, 64)
         scan = params.choice("scan", self.scan, SCANS)
         if isinstance(self.weights, WeightTables):
-            tables = self.weights.checked()
+            self.weights.checked()
         elif not isinstance(self.weights, str) or self.weights not in WEIGHTS:
             raise runtime.InvalidArgument(
                 f"weights is {params.shown(self.weights)}; allowed: 'tone-dependent', 'constant' or WeightTables"
             )
-        else:
-            tables = constant_tables() if self.weights == "constant" else trained_tables(scan, block_size)
         return Settings(
             block_size=block_size,
             scan=scan,
             levels=params.integer("levels", self.levels, 2, 256),
             linear=params.boolean("linear", self.linear),
             noise=params.real("noise", self.noise, 0.0, 1.0),
-            tables=tables,
+            weights=self.weights,
             seed=params.seed(self.random_state),
             error_limit=self._error_units(LARGEST_LIMIT),
         )
@@ -260,68 +255,70 @@ class PinwheelHalftoner(Estimator):
             If `progress` returned False.
         """
         kind = params.choice("output", output, OUTPUTS)
-        report = runtime.Progress(params.callback("progress", progress))
         passes = params.integer("refine", refine, 0, MOST_PASSES)
-        collection = verbs_of(image)
-        if collection is None and passes and (out is not None or images.is_read_in_parts(image)):
+        given: dict[str, Any] = {"queue": self.queue, "progress": progress}
+        if passes and (out is not None or images.is_read_in_parts(image)):
             raise runtime.InvalidArgument("refine is given with out or a lazy image; allowed: a picture in memory")
+        if kind == "bits" and self.palette is None:
+            if out is not None:
+                raise runtime.InvalidArgument("out is given for output='bits'; allowed: 'values' and 'levels'")
+            source = self._of_bits(image, memory, 8 if passes else 16)
+            levels = self.transform(source, output="levels", refine=passes, dpi=dpi, inches=inches, progress=progress)
+            return flow.run(Packed(), levels, queue=self.queue, progress=None)  # type: ignore[no-any-return]
+        if passes:
+            return self._refined(image, kind, passes, (dpi, inches), **given)
         entries = None if self.palette is None else as_palette(self.palette).colors
         parameters = {name: value for name, value in self.get_params().items() if name != "queue"}
         settings = {"output": kind, "parameters": digest_of(parameters) if resume else ""}
         about = About(None, entries, image, resume, settings)
-        if collection is not None:
-            self._settings() if self.palette is None else self._vector_settings()
-            return collection.halftone(image, self, kind, passes, out, about, report)  # type: ignore[no-any-return]
-        with writing(out, about) as sink:
-            return self._transformed(image, kind, passes, (dpi, inches), report, sink, memory)
+        return flow.run(self._job(kind), image, **given, out=out, about=about, memory=memory)  # type: ignore[no-any-return]
 
-    def _transformed(
+    def _job(self, kind: str, max_bits: int = 16) -> LevelHalftone | PaletteHalftone:
+        """The scan that makes `kind`; values, level numbers or indices."""
+        if self.palette is not None:
+            return PaletteHalftone(as_palette(self.palette), self._vector_settings())
+        return LevelHalftone(self._settings(), self._shown(kind).tobytes(), max_bits)
+
+    def _shown(self, kind: str) -> npt.NDArray[np.uint8]:
+        """What is written for each level."""
+        settings = self._settings()
+        values = make_tones(settings.levels, settings.linear).output
+        return values if kind == "values" else np.arange(settings.levels, dtype=np.uint8)
+
+    def _of_bits(self, image: ImageLike, memory: Any, max_bits: int) -> Any:
+        """A picture that is read, or a Dask array, of which bits can be made."""
+        source = image if verbs_of(image) else images.read_parts(image, memory=memory, max_bits=max_bits)
+        channels = source.channels if isinstance(source, Picture) else (*source.shape, 1)[2]
+        if channels != 1 or self.levels != 2:
+            raise runtime.InvalidArgument(
+                f"output is 'bits' for {channels} channels at {self.levels} levels; allowed: gray pictures at 2 levels"
+            )
+        return source
+
+    def _refined(
         self,
         image: ImageLike,
         kind: str,
         passes: int,
         eye: tuple[float, float],
-        report: runtime.Progress,
-        out: Sink | None,
-        memory: Any,
+        queue: runtime.CommandQueue | None,
+        progress: runtime.ProgressCallback | None,
     ) -> npt.NDArray[np.uint8] | runtime.Array:
-        """Transform with checked arguments."""
-        if self.palette is not None:
-            vector, palette = self._vector_settings(), as_palette(self.palette)
-            picture = read_picture(image, out, memory)
-            session = runtime.open_session(self.queue, images.device_arrays([picture]))
-            if not passes:
-                return pinwheel_palette(session, picture, palette, vector, report)
-            start = pinwheel_palette(session, picture, palette, vector, runtime.Progress(None))
-            space = "linear" if vector.linear else vector.color_space
-            return refined_entries(session, picture, start, palette, space, passes, eye, report)
-        settings = self._settings()
-        picture = read_picture(image, out, memory, max_bits=8 if passes else 16)
-        if kind == "bits" and out is not None:
-            raise runtime.InvalidArgument("out is given for output='bits'; allowed: 'values' and 'levels'")
-        if kind == "bits" and (picture.channels != 1 or settings.levels != 2):
+        """The halftone after some passes of direct binary search."""
+        report, start = runtime.Progress(params.callback("progress", progress)), self._job("levels", max_bits=8)
+        picture = images.read(image)
+        if self.palette is None and self.levels > MOST_LEVELS:
             raise runtime.InvalidArgument(
-                f"output is 'bits' for {picture.channels} channels at {settings.levels} levels; "
-                "allowed: gray pictures at 2 levels"
+                f"refine is {passes} at {self.levels} levels; allowed: at {MOST_LEVELS} levels at most"
             )
-        if passes and settings.levels > MOST_LEVELS:
-            raise runtime.InvalidArgument(
-                f"refine is {passes} at {settings.levels} levels; allowed: at {MOST_LEVELS} levels at most"
-            )
-        session = runtime.open_session(self.queue, images.device_arrays([picture]))
-        if kind == "values":
-            shown = make_tones(settings.levels, settings.linear).output
-        else:
-            shown = np.arange(settings.levels, dtype=np.uint8)
-        if passes:
-            numbers = np.arange(settings.levels, dtype=np.uint8)
-            begun = images.read(halftone(session, picture, settings, numbers, runtime.Progress(None)))
-            tones = make_tones(settings.levels, settings.linear).output
-            how = Refinement(passes, refinement_kernel(*eye), settings.linear, tones, shown)
-            result = refined(session, picture, begun, how, report)
-        else:
-            result = halftone(session, picture, settings, shown, report)
-        return pack_bits(session, result, picture) if kind == "bits" else result
+        session = runtime.open_session(queue, images.device_arrays([picture]))
+        begun = flow.in_bands(session, picture, start, runtime.Progress(None))
+        if isinstance(start, PaletteHalftone):
+            space = "linear" if start.settings.linear else start.settings.color_space
+            return refined_entries(session, picture, begun, start.palette, space, passes, eye, report)
+        linear, tones = start.settings.linear, self._shown("values")
+        how = Refinement(passes, refinement_kernel(*eye), linear, tones, self._shown(kind))
+        return refined(session, picture, images.read(begun), how, report)
 
     def quantize(
         self,

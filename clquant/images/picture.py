@@ -15,7 +15,7 @@ import PIL.Image
 from clquant.images import decode
 from clquant.images.decode import Samples
 from clquant.images.lazy import LazyRows
-from clquant.images.sinks import Sink, SinkResult
+from clquant.images.sinks import DeviceResult, Sink, SinkResult
 from clquant.images.strided import packed
 from clquant.images.upload import SentRows, parts
 from clquant.runtime import (
@@ -232,20 +232,18 @@ class Picture:
         row_bytes = self.width * max(bytes_per_pixel, self.pixel_bytes)
         yield from row_bands(self.height, row_bytes, session, multiple_of, self)
 
-    def result(self, session: Session, shape: tuple[int, ...], dtype: npt.DTypeLike) -> HostResult | SinkResult:
-        """Where a job puts its result's rows if the picture is not on the device: the caller's `out`, or a new array.
-
-        Parameters
-        ----------
-        session : Session
-        shape : tuple of int
-        dtype : dtype_like
+    def result(
+        self, session: Session, shape: tuple[int, ...], dtype: npt.DTypeLike
+    ) -> HostResult | SinkResult | DeviceResult:
+        """Where a job puts its result's rows: on the device like the picture, the caller's `out`, or a new array.
 
         Raises
         ------
         InvalidArgument
             If the caller's `out` does not fit.
         """
+        if self.on_device:
+            return DeviceResult(session, shape, dtype)
         if self.sink is not None:
             return SinkResult(session, shape, dtype, self.sink)
         return HostResult(session, shape, dtype)

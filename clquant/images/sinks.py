@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import abc
 import concurrent.futures
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant.params import shown
-from clquant.runtime import Buffer, FileError, InvalidArgument, InvalidType, Scope, Session
+from clquant.runtime import Array, Buffer, FileError, InvalidArgument, InvalidType, Scope, Session
 
 
 class Sink(abc.ABC):
@@ -96,6 +96,38 @@ class ArraySink(Sink):
             self.target[begin:end] = rows
         except Exception as error:  # storage fails in many ways
             raise FileError(f"out: cannot write rows {begin} to {end - 1}: {error}") from error
+
+
+class DeviceResult:
+    """What `runtime.HostResult` is for a new array, for one on the device."""
+
+    def __init__(self, session: Session, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
+        self._session, self._array = session, session.new_array(shape, dtype)
+        self._buffer = cast(Buffer, self._array.base_data)
+        self._row_bytes = self._array.nbytes // shape[0]
+
+    def fits(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> bool:
+        """Whether results have this shape and type."""
+        return (self._array.shape, self._array.dtype) == (shape, np.dtype(dtype))
+
+    def has(self, _: int) -> bool:
+        """Whether rows are there from an earlier job: never."""
+        return False
+
+    def room(self, scope: Scope, begin: int, end: int) -> Buffer:
+        """A buffer that is to be filled with some rows and given to `store`: the array's own for all of them."""
+        whole = end - begin == self._array.shape[0]
+        return self._buffer if whole else scope.empty((end - begin) * self._row_bytes)
+
+    def store(self, scope: Scope, begin: int, end: int, buffer: Buffer, offset: int = 0) -> None:  # noqa: ARG002
+        """Queue the copy of some rows; `offset` is bytes into the buffer."""
+        if buffer is not self._buffer:
+            nbytes = (end - begin) * self._row_bytes
+            self._session.copy(self._buffer, buffer, nbytes, offset, begin * self._row_bytes)
+
+    def array(self) -> Array:
+        """The device array."""
+        return self._session.hand_over(self._array)
 
 
 class SinkResult:

@@ -130,7 +130,7 @@ def _run(
     if colors:
         shape = (*shape, palette.colors.shape[1])
     dtype = np.dtype(np.uint8) if colors else palette.index_dtype
-    result: Array | HostResult | SinkResult
+    result: Any
     if picture.on_device:
         result = session.new_array(shape, dtype)
     else:

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from clquant import images, runtime
-from clquant.images import Picture
+from clquant import runtime
+from clquant.flow import Portion
 
 MAX_SIDE = 1 << 30  # kernels count a side's pixels in 32 bits, and those of the last work-group's blocks beyond it
-Band = tuple[int, int, int, int]
-
-
-def read_picture(image: images.ImageLike, out: Any = None, memory: Any = None, max_bits: int = 8) -> Picture:
-    """`clquant.images.read_parts`, of pictures that error diffusion takes."""
-    picture = images.read_parts(image, out=out, memory=memory, max_bits=max_bits)
-    if max(picture.height, picture.width) > MAX_SIDE:
-        raise runtime.InvalidArgument(
-            f"image has {picture.height} x {picture.width} pixels; allowed: up to {MAX_SIDE} per side"
-        )
-    return picture
 
 
 def half_blocks(width: int, block: int) -> int:
@@ -37,25 +24,9 @@ def rows_that_fill(session: runtime.Session, groups: int, block: int, groups_per
     return -(-groups_per_unit * session.limits.compute_units // groups) * block
 
 
-def block_bands(
-    picture: Picture, row_bytes: int, edge_bytes: int, block: int, session: runtime.Session, least: int = 0
-) -> Iterator[Band]:
-    """Yield bands of rows of blocks: (first, end) to load, (valid, valid_end) that come out right."""
-    # Each has a row of blocks more around it. `row_bytes` are those of the job's largest buffer besides `edges`,
-    # `edge_bytes` of an error that one block leaves to another, all channels together. A band but the last has at least
-    # `least` rows (of `rows_that_fill`) where memory allows.
-    height = picture.height
-    # Small blocks and narrow pictures leave more errors than they have pixels.
-    largest = max(row_bytes, 4 * half_blocks(picture.width, block) * edge_bytes)
-    fit = max(session.limits.max_alloc // largest // block - 2, 1) * block
-    if height <= fit + 2 * block:
-        fit = height
-    part = picture.parts(session, row_bytes, block)[0][1]
-    # Of a lazy picture a part has all the rows that the caller's memory admits.
-    fit = min(fit, part if picture.lazy is not None else max(part, least))
-    for row in range(0, height, fit):
-        end = min(row + fit, height)
-        yield max(row - block, 0), min(end + block, height), row, end
+def edge_row_bytes(width: int, block: int, edge_bytes: int) -> int:
+    """Return the bytes of a pixel row's errors: more than it has pixels where blocks are small."""
+    return 4 * half_blocks(width, block) * edge_bytes
 
 
 @dataclass(frozen=True)
@@ -69,13 +40,14 @@ class BandBlocks:
     corner: npt.NDArray[np.uint32]  # (2,), column and row of the first block in the picture that this is cut from
 
     @classmethod
-    def of(cls, picture: Picture, band: Band, block: int) -> BandBlocks:
+    def of(cls, portion: Portion, block: int) -> BandBlocks:
         """Return the arguments of a band's launches; `block` is a block's side in pixels."""
+        picture, loaded, asked = portion.picture, (portion.first, portion.last), (portion.row0, portion.row1)
         (row, row_rest), (column, column_rest) = (divmod(place, block) for place in picture.origin)
         if row_rest or column_rest or (row + column) % 2:
             raise runtime.InvalidArgument(f"image begins at {picture.origin}; allowed: at a first block of the scan")
-        shape = np.array([picture.height, picture.width, picture.channels, band[0]], np.int32)
-        outward, inward = ((begin // block, -(-end // block)) for begin, end in (band[:2], band[2:]))
+        shape = np.array([picture.height, picture.width, picture.channels, portion.first], np.int32)
+        outward, inward = ((begin // block, -(-end // block)) for begin, end in (loaded, asked))
         corner = np.array([column, row], np.uint32)
         return cls(shape, (outward, inward), block, half_blocks(picture.width, block), corner)
 

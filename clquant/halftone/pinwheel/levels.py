@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant import runtime
+from clquant import flow, runtime
 from clquant.dithering.threshold_maps import bayer
-from clquant.halftone.pinwheel.bands import Band, BandBlocks, block_bands, half_blocks, rows_that_fill
+from clquant.flow import Portion, Steps
+from clquant.halftone.pinwheel.bands import MAX_SIDE, BandBlocks, edge_row_bytes, half_blocks, rows_that_fill
 from clquant.halftone.pinwheel.layout import (
     phase_constants,
     ring_bytes,
@@ -23,8 +24,7 @@ from clquant.halftone.pinwheel.layout import (
 from clquant.halftone.pinwheel.paths import INWARD, OUTWARD
 from clquant.halftone.pinwheel.plan import PhasePlan, Settings, make_plan
 from clquant.halftone.pinwheel.tones import WHITE, finer_units
-from clquant.images import Picture, buffer_of
-from clquant.images.sinks import SinkResult
+from clquant.images import Picture
 
 GROUP = 32
 LANES = 8
@@ -190,21 +190,14 @@ class BlockHalftone:
         tables = {name: self._scope.copy_of(table) for name, table in shape.tables.items()}
         return _Form(kernel, tables, shape.blocks, shape.group)
 
-    def run(
-        self,
-        scope: runtime.Scope,
-        image: runtime.Buffer,
-        output: runtime.Buffer,
-        picture: Picture,
-        rows: Band,
-        channels: int,
-    ) -> None:
-        """Queue both phases for a band of `block_bands`; only rows[2]..rows[3] of the output are valid."""
-        # `image` and `output` are uchar [rows[1] - rows[0]][width][picture.channels], the image's ushort if it has 16
-        # bits per value. The first `channels` channels are halftoned.
-        blocks = BandBlocks.of(picture, rows, self._settings.block_size)
+    def step(self, session: runtime.Session, scope: runtime.Scope, portion: Portion) -> None:
+        """Queue both phases of a band, whose rows in reach are wrong; alpha is copied."""
+        picture, channels = portion.picture, min(portion.picture.channels, 3)
+        if channels < picture.channels and self._bits == 8:
+            session.copy(portion.out, portion.pixels, (portion.last - portion.first) * picture.width * 4)
+        blocks = BandBlocks.of(portion, self._settings.block_size)
         edges = scope.empty(blocks.edge_bytes(EDGE_BYTES * channels))
-        job = _Job(image, output, edges, blocks, channels)
+        job = _Job(portion.pixels, portion.out, edges, blocks, channels)
         for phase in (OUTWARD, INWARD):
             self._run_phase(phase, job, picture)
 
@@ -272,56 +265,42 @@ class BlockHalftone:
         )
 
 
-@contextlib.contextmanager
-def _open_halftone(
-    session: runtime.Session, settings: Settings, shown: npt.NDArray[np.uint8], bits: int
-) -> Iterator[BlockHalftone]:
-    """Lend a `BlockHalftone` while the block runs; an earlier job's with the same settings is reused."""
+@dataclass(frozen=True)
+class LevelHalftone(flow.Map):
+    """The halftone of each channel to levels, of which `shown` has the bytes to write; alpha is copied."""
 
-    def make(scope: runtime.Scope) -> BlockHalftone:
-        return BlockHalftone(session, scope, settings, shown, bits)
+    settings: Settings
+    shown: bytes
+    max_bits: int = 16
 
-    key = ("halftone", bits, settings, shown.tobytes(), session.choose(_forms(settings.block_size)).name)
-    with runtime.cached_job(session, key, make) as job:
-        yield job
+    max_side = MAX_SIDE
 
+    @property
+    def grid(self) -> int:
+        """Two blocks, as every other one is of the same phase."""
+        return 2 * self.settings.block_size
 
-def halftone(
-    session: runtime.Session,
-    picture: Picture,
-    settings: Settings,
-    shown: npt.NDArray[np.uint8],
-    report: runtime.Progress,
-) -> npt.NDArray[np.uint8] | runtime.Array:
-    """Return the halftone of a picture, on the host or the device as the picture is; alpha is copied."""
-    channels = min(picture.channels, 3)
-    row_bytes = picture.width * picture.channels
-    with session.scope() as scope, contextlib.ExitStack() as inside:
-        picture = picture.send(session, scope)
-        job = inside.enter_context(_open_halftone(session, settings, shown, picture.bits))
-        if picture.device_array is not None:
-            device = session.new_array(picture.shape, np.uint8)
-            target = buffer_of(device)
-            image = picture.upload(session, scope)
-            if channels < picture.channels and picture.bits == 8:
-                session.copy(target, image, picture.height * row_bytes)
-            whole = (0, picture.height, 0, picture.height)
-            job.run(scope, image, target, picture, whole, channels)
-            report.report(picture.height, picture.height)
-            return session.hand_over(device)
-        host = picture.result(session, picture.shape, np.uint8)
-        least = job.least_rows(picture.width, channels)
-        largest = picture.width * picture.pixel_bytes
-        for rows in block_bands(picture, largest, EDGE_BYTES * channels, settings.block_size, session, least):
-            if isinstance(host, SinkResult) and host.has(rows[3]):
-                continue
-            with session.scope() as band:
-                image = picture.upload(session, band, rows[0], rows[1])
-                alone = rows[:2] == rows[2:]
-                output = host.room(band, *rows[:2]) if alone else band.empty((rows[1] - rows[0]) * row_bytes)
-                if channels < picture.channels and picture.bits == 8:
-                    session.copy(output, image, (rows[1] - rows[0]) * row_bytes)
-                job.run(band, image, output, picture, rows, channels)
-                host.store(band, rows[2], rows[3], output, (rows[2] - rows[0]) * row_bytes)
-            report.report(rows[3], picture.height)
-        return host.array()
+    @property
+    def halo(self) -> int:
+        """Two blocks: those at a part's edge take it for the picture's, so that those beside them are wrong."""
+        return 2 * self.settings.block_size
+
+    def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
+        """Of the picture's own shape."""
+        return picture.shape, np.uint8
+
+    @contextlib.contextmanager
+    def open(self, session: runtime.Session, scope: runtime.Scope, picture: Picture) -> Iterator[Steps]:  # noqa: ARG002
+        """Lend a `BlockHalftone`; an earlier job's with the same settings is reused."""
+        settings, bits, shown = self.settings, picture.bits, np.frombuffer(self.shown, np.uint8)
+        key = ("halftone", bits, self, session.choose(_forms(settings.block_size)).name)
+        channels, block = min(picture.channels, 3), settings.block_size
+        with runtime.cached_job(session, key, lambda own: BlockHalftone(session, own, settings, shown, bits)) as job:
+            yield Steps(
+                job.step,
+                rows=block,
+                reach=block,
+                row_bytes=edge_row_bytes(picture.width, block, EDGE_BYTES * channels),
+                least_rows=job.least_rows(picture.width, channels),
+                fills_reach=True,
+            )

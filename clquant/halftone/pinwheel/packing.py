@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from clquant import runtime
-from clquant.images import Picture, buffer_of
+from clquant import flow
+from clquant.images import Picture
+from clquant.runtime import Scope, Session
 
 
-def pack_bits(
-    session: runtime.Session, levels: npt.NDArray[np.uint8] | runtime.Array, picture: Picture
-) -> npt.NDArray[np.uint8] | runtime.Array:
-    """Pack level numbers 0 and 1 to (H, ceil(W / 8)) bytes, the leftmost pixel in the highest bit, padded with 0."""
-    if isinstance(levels, np.ndarray):
-        return np.packbits(levels.reshape(picture.height, picture.width), axis=1)
-    packed = session.new_array((picture.height, -(-picture.width // 8)), np.uint8)
-    kernel = session.program("halftone/pinwheel/packing.cl").kernel("halftone_pack_bits")
-    session.launch(
-        kernel,
-        (packed.shape[1], packed.shape[0]),
-        None,
-        buffer_of(levels),
-        buffer_of(packed),
-        np.int32(picture.width),
-        np.int32(packed.shape[1]),
-    )
-    return session.hand_over(packed)
+@dataclass(frozen=True)
+class Packed(flow.Map):
+    """Level numbers 0 and 1 as (H, ceil(W / 8)) bytes, the leftmost pixel in the highest bit, padded with 0."""
+
+    block = (1, 8)
+
+    def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
+        """Rows of bytes."""
+        return (picture.height, -(-picture.width // 8)), np.uint8
+
+    def step(self, session: Session, scope: Scope, portion: flow.Portion) -> None:  # noqa: ARG002
+        """Queue the packing of a band."""
+        width = portion.picture.width
+        kernel, columns = session.program("halftone/pinwheel/packing.cl").kernel("halftone_pack_bits"), -(-width // 8)
+        items = columns, portion.row1 - portion.row0
+        session.launch(kernel, items, None, portion.pixels, portion.out, np.int32(width), np.int32(columns))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -9,18 +11,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant import images, runtime
+from clquant import flow, runtime
 from clquant.color import spaces
 from clquant.color.palette import Palette
+from clquant.flow import Portion, Steps
 from clquant.halftone.pinwheel import palette_paths
-from clquant.halftone.pinwheel.bands import Band, BandBlocks, block_bands
+from clquant.halftone.pinwheel.bands import MAX_SIDE, BandBlocks, edge_row_bytes
 from clquant.halftone.pinwheel.layout import error_limit, error_shares, pack_path, phase_constants
 from clquant.halftone.pinwheel.palette_paths import COLORS, EDGE_BYTES, Common, PathScan, fade_of
 from clquant.halftone.pinwheel.paths import INWARD, OUTWARD, make_path
 from clquant.halftone.pinwheel.tones import WHITE, linear_units
 from clquant.halftone.tables import UNITS, constant_tables, rows
 from clquant.images import Picture
-from clquant.images.sinks import SinkResult
 from clquant.mapping.palette_cache import open_palette
 from clquant.mapping.palette_on_device import PaletteOnDevice
 
@@ -62,61 +64,47 @@ def worths(linear: bool) -> npt.NDArray[np.int16]:
     return linear_units() if linear else (UNITS * np.arange(256)).astype(np.int16)
 
 
-def pinwheel_palette(
-    session: runtime.Session,
-    picture: Picture,
-    palette: Palette,
-    settings: VectorSettings,
-    report: runtime.Progress,
-) -> npt.NDArray[Any] | runtime.Array:
-    """Palette indices (H, W) by the pinwheel's scan; on the device as the picture is."""
-    size = palette.index_dtype.itemsize
-    shape = (picture.height, picture.width)
-    result: Any = None if picture.on_device else picture.result(session, shape, palette.index_dtype)
-    by_paths = _takes_paths(session, picture, palette, settings)
-    space = spaces.space(settings.color_space, palette.has_alpha or picture.channels == 4)
-    searches = max(picture.pixels, COLORS if by_paths else 0)
-    with session.scope() as scope, open_palette(session, palette, space, searches) as on_device:
-        common = _common(settings)
-        job: _Pinwheel | PathScan
-        if by_paths:
-            job = PathScan(session, scope, on_device, picture, palette, settings.block_size, common)
-        else:
-            job = _Pinwheel(session, scope, on_device, picture, settings, common)
-        whole = (0, picture.height, 0, picture.height)
-        block, row_bytes, least = settings.block_size, picture.width * max(picture.channels, size), 0
-        if by_paths:
-            row_bytes = max(row_bytes, palette_paths.row_bytes(picture.width, block))
-            least = palette_paths.least_rows(session, picture.width, block)
-        bands = block_bands(picture, row_bytes, EDGE_BYTES, block, session, least)
-        for band in [whole] if picture.on_device else bands:
-            if not picture.on_device and isinstance(result, SinkResult) and result.has(band[3]):
-                continue
-            with session.scope() as inner:
-                image = picture.upload(session, inner, band[0], band[1])
-                if picture.on_device:
-                    result = session.new_array(shape, palette.index_dtype)
-                    output = images.buffer_of(result)
-                elif band[:2] == band[2:]:
-                    output = result.room(inner, *band[:2])
-                else:
-                    output = inner.empty((band[1] - band[0]) * picture.width * size)
-                job.run(inner, image, output, band)
-                if not picture.on_device:
-                    result.store(inner, band[2], band[3], output, (band[2] - band[0]) * picture.width * size)
-            report.report(band[3], picture.height)
-        on_device.check_transparency()
-    return session.hand_over(result) if picture.on_device else result.array()
+@dataclass(frozen=True)
+class PaletteHalftone(flow.Map):
+    """Palette indices by the pinwheel's scan."""
 
+    palette: Palette
+    settings: VectorSettings
 
-def _takes_paths(session: runtime.Session, picture: Picture, palette: Palette, settings: VectorSettings) -> bool:
-    """Whether the form for GPUs is chosen; a picture on the device is one band, which must fit."""
-    block = settings.block_size
-    if not palette_paths.takes(picture, palette, block, settings.scan) or session.choose(FORMS).name != "paths":
-        return False
-    rows_of_blocks = -(-picture.height // block)
-    fits = rows_of_blocks * block * palette_paths.row_bytes(picture.width, block) <= session.limits.max_alloc
-    return fits or not picture.on_device
+    max_bits, max_side = 8, MAX_SIDE
+
+    @property
+    def grid(self) -> int:
+        """As `LevelHalftone.grid`."""
+        return 2 * self.settings.block_size
+
+    @property
+    def halo(self) -> int:
+        """As `LevelHalftone.halo`."""
+        return 2 * self.settings.block_size
+
+    def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
+        """Indices (H, W)."""
+        return (picture.height, picture.width), self.palette.index_dtype
+
+    @contextlib.contextmanager
+    def open(self, session: runtime.Session, scope: runtime.Scope, picture: Picture) -> Iterator[Steps]:
+        """Make the tables of the form that a picture takes."""
+        palette, settings, block, width = self.palette, self.settings, self.settings.block_size, picture.width
+        by_paths = palette_paths.takes(picture, palette, block, settings.scan) and session.choose(FORMS).name == "paths"
+        space = spaces.space(settings.color_space, palette.has_alpha or picture.channels == 4)
+        searches = max(picture.pixels, COLORS if by_paths else 0)
+        with open_palette(session, palette, space, searches) as on_device:
+            row_bytes, least, common = edge_row_bytes(width, block, EDGE_BYTES), 0, _common(settings)
+            scan: PathScan | _Pinwheel
+            if by_paths:
+                scan = PathScan(session, scope, on_device, picture, palette, block, common)
+                row_bytes = max(row_bytes, palette_paths.row_bytes(width, block))
+                least = palette_paths.least_rows(session, width, block)
+            else:
+                scan = _Pinwheel(session, scope, on_device, picture, settings, common)
+            yield Steps(scan.step, block, block, row_bytes, least, fills_reach=True)
+            on_device.check_transparency()
 
 
 @lru_cache(maxsize=32)
@@ -159,7 +147,7 @@ class _Pinwheel:
         settings: VectorSettings,
         common: Common,
     ) -> None:
-        self._session, self._on_device, self._picture = session, on_device, picture
+        self._on_device = on_device
         self._block, self._common, fade = settings.block_size, common, fade_of(on_device.palette)
         shared = {"light": scope.copy_of(common.light), "codes": scope.copy_of(common.codes)}
         self._phases = []
@@ -171,28 +159,22 @@ class _Pinwheel:
             tables = {**shared, "path": path, "rim": rim, "weights": weights, "shares": shares}
             self._phases.append((program.kernel("halftone_palette"), tables, constants["SLOTS"]))
 
-    def run(
-        self,
-        scope: runtime.Scope,
-        image: runtime.Buffer,
-        output: runtime.Buffer,
-        band: Band,
-    ) -> None:
-        """Queue both phases; rows outside band[2]..band[3] of the output are not valid."""
-        common, blocks = self._common, BandBlocks.of(self._picture, band, self._block)
+    def step(self, session: runtime.Session, scope: runtime.Scope, portion: Portion) -> None:
+        """Queue both phases of a band, whose rows in reach are wrong."""
+        common, blocks = self._common, BandBlocks.of(portion, self._block)
         edges = scope.empty(blocks.edge_bytes(EDGE_BYTES))
         for (kernel, tables, slots), (begin, end) in zip(self._phases, blocks.ranges, strict=True):
-            lanes = self._session.work_group_size(
-                kernel, min(self._session.tuned("halftone.palette_group"), blocks.half), slots * EDGE_BYTES
+            lanes = session.work_group_size(
+                kernel, min(session.tuned("halftone.palette_group"), blocks.half), slots * EDGE_BYTES
             )
-            self._session.launch(
+            session.launch(
                 kernel,
                 (blocks.half, end - begin),
                 (lanes, 1),
                 **self._on_device.arguments(),
                 **tables,
-                image=image,
-                output=output,
+                image=portion.pixels,
+                output=portion.out,
                 edges=edges,
                 all_waiting=runtime.LocalMemory(slots * EDGE_BYTES * lanes),
                 picture=blocks.picture,

@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from clquant import runtime
 from clquant.color.palette import Palette
-from clquant.halftone.pinwheel.bands import Band, BandBlocks, half_blocks, rows_that_fill
+from clquant.flow import Portion
+from clquant.halftone.pinwheel.bands import BandBlocks, half_blocks, rows_that_fill
 from clquant.halftone.pinwheel.layout import error_shares, pack_path
 from clquant.halftone.pinwheel.paths import INWARD, NO_ANGLE, OUTWARD, make_path
 from clquant.halftone.tables import constant_tables, rows
@@ -191,7 +192,7 @@ class PathScan:
         block_size: int,
         common: Common,
     ) -> None:
-        self._session, self._picture, self._block, self._common = session, picture, block_size, common
+        self._block, self._common = block_size, common
         self._entry_bytes = palette.index_dtype.itemsize
         nearest = plain_table(on_device)
         few, index = palette.index_dtype == np.uint8, "uchar" if palette.index_dtype == np.uint8 else "ushort"
@@ -219,18 +220,10 @@ class PathScan:
             )
             self._phases.append((program, path, place, order, shares))
 
-    def run(
-        self,
-        scope: runtime.Scope,
-        image: runtime.Buffer,
-        output: runtime.Buffer,
-        band: Band,
-    ) -> None:
-        """Queue both phases for a band of `block_bands`; only rows band[2]..band[3] of the output are valid."""
-        # `image` is (rows, width, channels) uint8, rows band[0] to band[1] - 1; `output` (rows, width) of the index
-        # dtype.
-        picture, block, common, launch = self._picture, self._block, self._common, self._session.launch
-        blocks = BandBlocks.of(picture, band, block)
+    def step(self, session: runtime.Session, scope: runtime.Scope, portion: Portion) -> None:
+        """Queue both phases of a band, whose rows in reach are wrong."""
+        picture, block, common, launch = portion.picture, self._block, self._common, session.launch
+        blocks = BandBlocks.of(portion, block)
         groups, lanes = _groups(picture.width, block), _lanes(block)
         edges = scope.empty(blocks.edge_bytes(EDGE_BYTES))
         pixels = blocks.rows * groups * lanes * (-(-(block**2) // 4) * 4)
@@ -238,7 +231,7 @@ class PathScan:
         for (program, path, place, order, shares), (begin, end) in zip(self._phases, blocks.ranges, strict=True):
             where = {"picture": blocks.picture, "blocks": blocks.blocks(begin)}
             spread = ((groups * GROUP, block, end - begin), (GROUP, 1, 1))
-            launch(program.kernel("gather_paths"), *spread, image, paths, path, place, **where)
+            launch(program.kernel("gather_paths"), *spread, portion.pixels, paths, path, place, **where)
             launch(
                 program.kernel("halftone_palette_paths"),
                 (groups * lanes, end - begin),
@@ -255,4 +248,4 @@ class PathScan:
                 gain=common.gain,
                 key=blocks.key(common.key),
             )
-            launch(program.kernel("scatter_paths"), *spread, entries, output, place, **where)
+            launch(program.kernel("scatter_paths"), *spread, entries, portion.out, place, **where)

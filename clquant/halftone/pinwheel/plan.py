@@ -12,7 +12,7 @@ import numpy.typing as npt
 from clquant.halftone.pinwheel.layout import error_limit, lane_records, pack_path, packed_records
 from clquant.halftone.pinwheel.paths import INWARD, OUTWARD, Path, make_path
 from clquant.halftone.pinwheel.tones import make_tones, records, spreads, start_amplitudes
-from clquant.halftone.tables import WeightTables
+from clquant.halftone.tables import WeightTables, constant_tables, trained_tables
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,16 @@ class Settings:
     levels: int
     linear: bool
     noise: float
-    tables: WeightTables
+    weights: str | WeightTables
     seed: int
     error_limit: int  # clamp of an error, in 1/16 gray
+
+    @property
+    def tables(self) -> WeightTables:
+        """The weights' tables."""
+        if isinstance(self.weights, WeightTables):
+            return self.weights
+        return constant_tables() if self.weights == "constant" else trained_tables(self.scan, self.block_size)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,6 @@
+"""How data moves: the kinds of job that engines declare, and what runs them on pictures wherever these lie."""
+
+from clquant.flow.driver import in_bands, run
+from clquant.flow.job import Map, Portion, Steps
+
+__all__ = ["Map", "Portion", "Steps", "in_bands", "run"]

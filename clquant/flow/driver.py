@@ -1,0 +1,109 @@
+"""The local driver of jobs: bands of rows, uploads and downloads beside the kernels, progress, stop and resume."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from clquant import images, params
+from clquant.flow.job import Map, Portion, Steps
+from clquant.images import ImageLike, Picture
+from clquant.images.collections import verbs_of
+from clquant.images.file_sinks import About
+from clquant.images.result_files import writing
+from clquant.runtime import (
+    CommandQueue,
+    HostResult,
+    InvalidArgument,
+    Progress,
+    ProgressCallback,
+    Session,
+    open_session,
+)
+
+
+def run(
+    job: Map,
+    image: ImageLike,
+    *,
+    queue: CommandQueue | None,
+    progress: ProgressCallback | None,
+    out: Any = None,
+    about: About | None = None,
+    memory: Any = None,
+) -> Any:
+    """Return a job's result for an image: on the device for a device array, a lazy array for Dask's, else on the host.
+
+    `out`, `about` and `memory` are those of the public verbs.
+    """
+    report, about = Progress(params.callback("progress", progress)), about or About()
+    collection = verbs_of(image)
+    if collection is not None:
+        return collection.run(job, image, out, about, report)
+    with writing(out, about) as sink:
+        picture = images.read_parts(image, out=sink, memory=memory, max_bits=job.max_bits)
+        return in_bands(open_session(queue, images.device_arrays([picture])), picture, job, report)
+
+
+def in_bands(
+    session: Session,
+    picture: Picture,
+    job: Map,
+    report: Progress,
+    room: HostResult | None = None,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Any:
+    """Run a job band by band; `room` takes the result if it fits, `meanwhile` is called when all is queued."""
+    check_side(picture, job.max_side)
+    shape, dtype = job.result(picture)
+    result = room if room is not None and room.fits(shape, dtype) else picture.result(session, shape, dtype)
+    row_bytes = math.prod(shape[1:]) * np.dtype(dtype).itemsize
+    with session.scope() as scope:
+        picture = picture.send(session, scope)
+        with job.open(session, scope, picture) as steps:
+            bands, high = _bands(session, picture, steps, -(-row_bytes // job.block[0])), job.block[0]
+            for number, (first, last, row0, row1) in enumerate(bands):
+                begin, end = row0 // high, -(-row1 // high)
+                if result.has(end):
+                    continue
+                part = report.part(number * steps.turns, len(bands) * steps.turns)
+                with session.scope() as band:
+                    pixels, offset = picture.upload(session, band, first, last), 0
+                    if steps.fills_reach and (first, last) != (row0, row1):
+                        offset = (row0 - first) // high * row_bytes
+                        buffer = band.empty(-(-(last - first) // high) * row_bytes)
+                    else:
+                        buffer = result.room(band, begin, end)
+                    steps.step(session, band, Portion(picture, pixels, buffer, first, last, row0, row1, part))
+                    result.store(band, begin, end, buffer, offset)
+                if report.wanted:
+                    session.finish()
+                if steps.turns == 1:
+                    report.report(row1, picture.height)
+            meanwhile()
+    return result.array()
+
+
+def check_side(picture: Picture, most: int = 1 << 30) -> None:
+    """Refuse a picture of which a kernel cannot count a side's pixels."""
+    if max(picture.height, picture.width) > most:
+        raise InvalidArgument(f"image has {picture.height} x {picture.width} pixels; allowed: up to {most} per side")
+
+
+def _bands(session: Session, picture: Picture, steps: Steps, out_row_bytes: int) -> list[tuple[int, int, int, int]]:
+    """Rows to load, and those of them whose result counts: within one allocation, and a lazy picture's bound."""
+    height, rows, reach = picture.height, steps.rows, steps.reach
+    row_bytes = max(steps.row_bytes, out_row_bytes, picture.width * picture.pixel_bytes)
+    fit = session.limits.max_alloc // row_bytes
+    fit = height if height <= fit else max((fit - 2 * reach) // rows * rows, rows)
+    part = picture.parts(session, row_bytes, rows)[0][1]
+    if picture.lazy is None:
+        part = max(part, steps.least_rows)
+    elif part < height:
+        part = max((part - 2 * reach) // rows * rows, rows)
+    high = min(fit, part)
+    cuts = [(row, min(row + high, height)) for row in range(0, height, high)]
+    return [(max(row0 - reach, 0), min(row1 + reach, height), row0, row1) for row0, row1 in cuts]

@@ -1,0 +1,83 @@
+"""The kinds of job: what an engine declares of itself, and how it steps on a portion of a picture."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy.typing as npt
+
+from clquant.images import Picture
+from clquant.images.lazy import MOST_SIDE
+from clquant.runtime import Buffer, Progress, Scope, Session
+
+
+@dataclass(frozen=True)
+class Portion:
+    """Rows of a picture on the device, and the buffer that their result goes to."""
+
+    picture: Picture  # the whole one
+    pixels: Buffer  # rows `first` to `last` - 1
+    out: Buffer  # of the result rows that stand for `row0` to `row1` - 1, or for all of `pixels` (`Steps.fills_reach`)
+    first: int
+    last: int
+    row0: int
+    row1: int
+    progress: Progress  # of this portion, for steps of several turns
+
+    @property
+    def count(self) -> int:
+        """Pixels whose result is asked for."""
+        return (self.row1 - self.row0) * self.picture.width
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A job ready on a device: its step, and what bands of rows it takes."""
+
+    step: Callable[[Session, Scope, Portion], None]
+    rows: int = 1  # a band but the last has a multiple of so many rows
+    reach: int = 0  # rows above and below a band that are loaded with it
+    row_bytes: int = 0  # of a row in the largest buffer besides the picture's and the result's
+    least_rows: int = 0  # of a band of a picture in memory, where the device has room
+    fills_reach: bool = False  # whether a step writes results of the rows in reach, too
+    turns: int = 1  # a step of several reports each to `Portion.progress`
+
+
+class Map(abc.ABC):
+    """A job that makes of each portion of a picture the same portion of the result."""
+
+    # Jobs go to other processes: they hold parameters, and `open` makes what a device needs.
+
+    max_bits: int = 16  # of the values that steps take
+    max_side: int = MOST_SIDE  # of pictures
+    block: tuple[int, int] = (1, 1)  # rows and columns of pixels that a value of the result stands for
+
+    @property
+    def grid(self) -> int:
+        """Parts that are cut out of a picture begin at multiples of so many pixels."""
+        return 1
+
+    @property
+    def halo(self) -> int:
+        """Pixels around a part on which its result depends, where the part cannot know that the picture goes on."""
+        return 0
+
+    @abc.abstractmethod
+    def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
+        """Return shape and dtype of a picture's result."""
+
+    def open(
+        self,
+        session: Session,  # noqa: ARG002
+        scope: Scope,  # noqa: ARG002
+        picture: Picture,  # noqa: ARG002
+    ) -> contextlib.AbstractContextManager[Steps]:
+        """Make what lies on the device for all portions of a picture."""
+        return contextlib.nullcontext(Steps(self.step))
+
+    def step(self, session: Session, scope: Scope, portion: Portion) -> None:
+        """Queue what fills a portion's `out`."""
+        raise NotImplementedError
