@@ -6,7 +6,6 @@ import bisect
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,67 +15,18 @@ import numpy.typing as npt
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
-from clquant import images
+from clquant import flow, images
 from clquant.dask.sources import placed
 from clquant.dask.verify import verified_share
 from clquant.dask.work import held, named, told, workers
-from clquant.dithering.error_diffusion import ErrorDiffusion
-from clquant.dithering.ordered import OrderedDither
-from clquant.dithering.phase_planes import PHASES, SIDE
-from clquant.dithering.registry import find_dither
-from clquant.dithering.search import REACH, SearchDither
 from clquant.images import Picture
 from clquant.images.assembled import assembled, part_on_host
 from clquant.images.foreign import channels_last
-from clquant.params import shown
 from clquant.runtime import Array, InvalidArgument, open_session
-
-# The masks of ordered dithering repeat after this many pixels, or after a divisor of it.
-MASK = 64
-# Pixels outside a tile of error diffusion from which it is scanned, at most.
-TILE_REACH = 8
-# Side of the blocks of ``dither="pinwheel"``.
-PINWHEEL_BLOCK = 32
-
 
 # The rows and columns of a chunk within the part that decides it.
 Inner = tuple[slice, slice]
 Work = Callable[[Picture, Inner], npt.NDArray[Any]]
-
-
-@dataclass(frozen=True)
-class Tiling:
-    """How a picture may be cut."""
-
-    halo: int  # pixels around a part that its result depends on
-    grid: int  # a part with its halo begins at a multiple of so many pixels, or at the picture's edge
-
-
-def tiling_of(dither: Any) -> Tiling:
-    """Return how a picture may be cut for a way to dither, as the engines take it."""
-    found = find_dither(dither)
-    if found is None:
-        return Tiling(0, 1)
-    owner = getattr(found, "__self__", None)
-    if isinstance(owner, OrderedDither):
-        return Tiling(0, MASK)
-    if isinstance(owner, ErrorDiffusion) and owner.tile_size is not None:
-        return Tiling(TILE_REACH, int(owner.tile_size))
-    if isinstance(owner, SearchDither):
-        return Tiling(int(owner.passes) * PHASES * REACH, SIDE)
-    if dither == "pinwheel":
-        return blocks_tiling(PINWHEEL_BLOCK)
-    raise InvalidArgument(
-        f"dither is {shown(dither)}, of which it is not known how it may be cut; allowed with Dask arrays: names, and "
-        "objects that clquant has"
-    )
-
-
-def blocks_tiling(block: int) -> Tiling:
-    """Return how a picture may be cut for the pinwheel with blocks of `block` pixels a side."""
-    # A block depends on the blocks beside it, and each phase has every other one. The blocks at a part's edge take the
-    # edge for the picture's, so that those beside them come out wrong.
-    return Tiling(2 * block, 2 * block)
 
 
 def checked(image: Any) -> Any:
@@ -90,12 +40,12 @@ def checked(image: Any) -> Any:
     return image if tuple(filled) == image.chunks else image.rechunk(tuple(filled))
 
 
-def spans(chunks: tuple[int, ...], tiling: Tiling) -> Iterator[tuple[int, int, int, int]]:
+def spans(chunks: tuple[int, ...], job: flow.Map) -> Iterator[tuple[int, int, int, int]]:
     """Yield each chunk's begin and end along one axis, and those of the pixels that it depends on."""
     ends = list(itertools.accumulate(chunks))
     for begin, end in zip([0, *ends[:-1]], ends, strict=True):
-        first = max(begin // tiling.grid * tiling.grid - -(-tiling.halo // tiling.grid) * tiling.grid, 0)
-        last = -(-end // tiling.grid) * tiling.grid + -(-tiling.halo // tiling.grid) * tiling.grid
+        around = -(-job.halo // job.grid) * job.grid
+        first, last = max(begin // job.grid * job.grid - around, 0), -(-end // job.grid) * job.grid + around
         yield begin, end, first, min(last, ends[-1])
 
 
@@ -194,7 +144,7 @@ def joined(pieces: list[list[Any]]) -> npt.NDArray[Any]:
 def mapped(
     image: Any,
     work: Work,
-    tiling: Tiling,
+    job: flow.Map,
     dtype: npt.DTypeLike,
     channels: int | None,
     chunks: tuple[tuple[int, ...], tuple[int, ...]] | None = None,
@@ -203,9 +153,9 @@ def mapped(
     # `work` takes a part of the image, a `Picture` that knows its origin, and the chunk's two slices in it, and returns
     # the chunk's results. `channels` None: results of two axes; `chunks`: those of the results.
     whole = checked(image)
-    layer = Layer(whole, work, tiling, np.dtype(dtype).str)
+    layer = Layer(whole, work, job, np.dtype(dtype).str)
     task = named(partial(_of_pieces, work))
-    rows, columns = (list(spans(whole.chunks[axis], tiling)) for axis in (0, 1))
+    rows, columns = (list(spans(whole.chunks[axis], job)) for axis in (0, 1))
     for (i, (top, bottom, first, last)), (j, (left, right, begin, end)) in itertools.product(
         enumerate(rows), enumerate(columns)
     ):

@@ -16,10 +16,11 @@ import numpy.typing as npt
 from dask import delayed
 
 from clquant import images, params
-from clquant.dask.chunks import Inner, Tiling, checked, mapped, on_grid, parts_of
+from clquant.dask.chunks import checked, parts_of
+from clquant.dask.executor import run
 from clquant.dask.parts import written
 from clquant.dask.work import named, results, told
-from clquant.images import Picture, files
+from clquant.images import files
 from clquant.images.file_sinks import About
 from clquant.runtime import FileError, FormatError, InvalidArgument, InvalidType, NotFittedError, Progress
 from clquant.training.blocks import BlockShape
@@ -31,26 +32,10 @@ from clquant.vq.container import clvq_format
 from clquant.vq.container.codebook_files import codebook_of
 from clquant.vq.container.writing import BandPlace, Compressor
 
-# Chunks whose pixels stand alone.
-PIXELS = Tiling(0, 1)
 # Of bands that are worked on together, about.
 PIXELS_AT_ONCE = 1 << 24
 
 Table = npt.NDArray[np.integer[Any]]
-
-
-def encode(image: Any, codec: Any, out: Any, about: About, report: Progress) -> Any:
-    """Encode like `VQCodec.encode`, lazily without `out`; chunks are moved to whole blocks."""
-    p, q, *more = codec.codebook_.shape[1:]
-    whole = checked(image)
-    channels, own = (1 if whole.ndim == 2 else whole.shape[2]), (more or [1])[0]
-    if channels != own:
-        raise InvalidArgument(f"image has {channels} channels; this codebook is for {own}")
-    rows, columns = (on_grid(whole.chunks[axis], size) for axis, size in ((0, p), (1, q)))
-    chunks = tuple(-(-n // p) for n in rows), tuple(-(-n // q) for n in columns)
-    dtype = np.uint8 if len(codec.codebook_) <= 256 else np.uint16
-    lazy = mapped(whole.rechunk({0: rows, 1: columns}), partial(_encoded, codec=codec), PIXELS, dtype, None, chunks)
-    return written(lazy, out, about, _of_blocks(report, lazy))
 
 
 def _of_blocks(report: Progress, table: Any, share: int = 1) -> Progress:
@@ -63,7 +48,7 @@ def _of_blocks(report: Progress, table: Any, share: int = 1) -> Progress:
 def compress_to(file: Any, image: Any, codec: Any, compressor: Compressor, embed: bool, report: Progress) -> None:
     """Compress like `VQCodec.compress_to`: workers encode chunks, this process codes the table of all."""
     whole = checked(image)
-    table = encode(whole, codec, None, About(), Progress(None))
+    table = run(compressor.coder.encoding, whole, None, About(), Progress(None))
     made = np.empty(table.shape, table.dtype)
     written(table, made, About(), _of_blocks(report, table, 2))
     plain = dataclasses.replace(compressor, coder=BlockCoder(codec.codebook_, None))
@@ -130,11 +115,6 @@ def _decoded(part: npt.NDArray[Any], codec: Any, block_info: Any = None) -> npt.
     row, column = (place[0] for place in block_info[0]["array-location"])
     with told(f"chunk at row {row}, column {column}"):
         return np.asarray(named(codec.decode)(table, block_info[None]["chunk-shape"]))
-
-
-def _encoded(part: Picture, inner: Inner, codec: Any) -> npt.NDArray[Any]:
-    assert inner[0].start == inner[1].start == 0, "blocks are whole"
-    return np.asarray(codec.encode(part))
 
 
 def decompressed(

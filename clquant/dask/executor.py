@@ -1,23 +1,36 @@
-"""Jobs of `clquant.flow` on Dask arrays: maps as lazy arrays of the chunks' results."""
+"""Jobs of `clquant.flow` on Dask arrays: maps as lazy arrays of overlapping parts, scans as chains of bands.
+
+No two bands of a scan run at once, so that a cluster is no faster than one device; what is read before and written
+after is.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from functools import partial
+from operator import getitem
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
-from clquant import flow
-from clquant.dask.chunks import Inner, Tiling, checked, cropped, mapped, on_grid
-from clquant.dask.parts import written
+from clquant import flow, images
+from clquant.dask.chunks import Inner, Layer, checked, cropped, joined, mapped, on_grid
+from clquant.dask.parts import SERIAL, written
+from clquant.dask.work import named, told
+from clquant.flow import Carried
 from clquant.flow.driver import check_side
 from clquant.images import Picture
 from clquant.images.file_sinks import About
-from clquant.runtime import Progress, open_session
+from clquant.runtime import InvalidType, Progress, open_session
+
+# Of a scan's band, about.
+PIXELS = 1 << 24
 
 
 def run(job: flow.Map, image: Any, out: Any, about: About, report: Progress) -> Any:
-    """Run a map like `clquant.flow.run`: the lazy result, or `out` with it."""
+    """Run a job like `clquant.flow.run`: the lazy result, or `out` with it."""
     whole = checked(image)
     height, width, channels = (*whole.shape, 1)[:3]
     cuts = [on_grid(sizes, side) if side > 1 else sizes for sizes, side in zip(whole.chunks, job.block, strict=False)]
@@ -25,14 +38,51 @@ def run(job: flow.Map, image: Any, out: Any, about: About, report: Progress) -> 
     picture = Picture(height, width, channels, gray=whole.ndim == 2 or channels == 1)
     check_side(picture, job.max_side)
     shape, dtype = job.result(picture)
-    down, across = (tuple(-(-n // side) for n in sizes) for sizes, side in zip(cuts, job.block, strict=True))
     last = shape[2] if len(shape) == 3 else None
-    lazy = mapped(whole, partial(_part, job=job), Tiling(job.halo, job.grid), dtype, last, (down, across))
+    if job.is_serial:
+        lazy = _chained(job, whole, last, dtype)
+    else:
+        down, across = (tuple(-(-n // side) for n in sizes) for sizes, side in zip(cuts, job.block, strict=True))
+        lazy = mapped(whole, partial(_part, job=job), job, dtype, last, (down, across))
     return written(lazy, out, about, report)
 
 
 def _part(part: Picture, inner: Inner, job: flow.Map) -> npt.NDArray[Any]:
     """A chunk of the result."""
     rows, columns = (slice(s.start // side, -(-s.stop // side)) for s, side in zip(inner, job.block, strict=True))
-    session = open_session(None)
-    return cropped(flow.in_bands(session, part, job, Progress(None)), (rows, columns))
+    return cropped(flow.in_bands(open_session(None), part, job, Progress(None)), (rows, columns))
+
+
+def _chained(job: flow.Map, whole: Any, channels: int | None, dtype: npt.DTypeLike) -> Any:
+    """Bands of whole rows one after the other, in the image's chunks."""
+    if not isinstance(job, flow.Scan):
+        raise InvalidType("image is a Dask array, of which this scan needs all pixels at once; allowed: its compute()")
+    width = whole.shape[1]
+    most = max(PIXELS // width, 1)
+    heights = [min(most, rows - begin) for rows in whole.chunks[0] for begin in range(0, rows, most)]
+    layer = Layer(whole, SERIAL, job, most)
+    task, above = named(_scanned), None
+    for i, end in enumerate(itertools.accumulate(heights)):
+        top = end - heights[i]
+        band, pieces = (f"{layer.name}-{SERIAL}", i), layer.part((top, end), (0, width))
+        layer.tasks[band] = (_band, task, above, pieces, top, job)
+        layer.tasks[layer.name, i, 0] = (getitem, band, 0)
+        above = (f"{layer.name}-above", i)
+        layer.tasks[above] = (getitem, band, 1)
+    sides = (tuple(heights), (width,))
+    made = layer.array(sides if channels is None else (*sides, (channels,)), dtype)
+    return made.rechunk((*whole.chunks[:2], *made.chunks[2:]))
+
+
+def _band(
+    work: Any, above: Carried | None, pieces: list[list[npt.NDArray[Any]]], top: int, job: flow.Scan
+) -> tuple[npt.NDArray[Any], Carried]:
+    with told(f"rows from {top} on"):
+        found: tuple[npt.NDArray[Any], Carried] = work(above, joined(pieces), job)
+    return found
+
+
+def _scanned(above: Carried | None, pixels: npt.NDArray[Any], job: flow.Scan) -> tuple[npt.NDArray[Any], Carried]:
+    carried = Carried() if above is None else dataclasses.replace(above)
+    picture = dataclasses.replace(images.read(pixels, max_bits=job.max_bits), origin=(carried.rows, 0))
+    return np.asarray(flow.in_bands(open_session(None), picture, job, Progress(None), carried=carried)), carried

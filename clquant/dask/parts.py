@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 from dask import compute, delayed
 
-from clquant.dask.chains import is_serial
 from clquant.dask.work import client, release, workers
 from clquant.images import lazy
 from clquant.images.file_sinks import About
@@ -26,6 +25,8 @@ from clquant.runtime import ClquantError, FileError, Progress
 
 # Pixels of a chunk's side, about.
 SIDE = 4096
+# Of layers' names: arrays of such a layer are computed in one go, as each chunk is made from the one above.
+SERIAL = "serial"
 
 
 def opened(path: str | os.PathLike[str]) -> Any:
@@ -70,7 +71,7 @@ def here(array: Any, report: Progress) -> npt.NDArray[Any]:
 def store(array: Any, sink: Sink, report: Progress) -> Any:
     """Compute a lazy array, write it row of chunks by row of chunks, and return what the caller gave as `out`."""
     sink.checked(tuple(array.shape), array.dtype)
-    if client() is None and is_serial(array):
+    if client() is None and _is_serial(array):
         return _stored_at_once(array, sink, report)
     there, height = client(), array.shape[0]
     across = max(array.numblocks[1], 1)
@@ -99,6 +100,11 @@ def written(array: Any, out: Any, about: About, report: Progress) -> Any:
     """Return a lazy result without `out`; else write it, report the rows, and return `out`."""
     with writing(out, about) as sink:
         return array if sink is None else store(array, sink, report)
+
+
+def _is_serial(array: Any) -> bool:
+    """Whether chunks of a Dask array are computed from those above."""
+    return any(isinstance(key, tuple) and str(key[0]).endswith(f"-{SERIAL}") for key in array.__dask_graph__())
 
 
 @contextlib.contextmanager

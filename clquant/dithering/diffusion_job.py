@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from clquant.color.spaces import Space
 from clquant.dithering.error_filters import ErrorFilter
@@ -21,37 +20,6 @@ def forms(file: str, gain: float, *launchers: Callable[..., Any]) -> tuple[Varia
     """The forms of a scan: candidates in the lanes of a vector for CPUs, and the portable one, of 16-bit values too."""
     lanes = Variant("lanes", file, is_cpu, {"SEARCH": "IN_LANES"}, launchers, gain)
     return lanes, Variant("portable", file, constants={"SEARCH": "IN_CELLS"}, launchers=launchers)
-
-
-@dataclass(frozen=True)
-class BandRows:
-    """Rows of a picture that are scanned together.
-
-    Attributes
-    ----------
-    origin : int
-        The first row that is on the device.
-    row0, row1 : int
-        Entries are chosen for rows row0 to row1 - 1.
-    """
-
-    origin: int
-    row0: int
-    row1: int
-
-
-@dataclass(frozen=True)
-class Above:
-    """What rows of a serial scan need of all rows above them.
-
-    Attributes
-    ----------
-    errors : ndarray of uint8
-        Those that they pass on, as bytes of a device's buffer; empty if there are none.
-    """
-
-    rows: int
-    errors: npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)

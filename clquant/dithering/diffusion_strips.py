@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from clquant import runtime
-from clquant.dithering.diffusion_job import BandRows, DiffusionParams
+from clquant.dithering.diffusion_job import DiffusionParams
+from clquant.flow import Portion
 from clquant.images import Picture
 from clquant.mapping import plain_table
 from clquant.mapping.palette_on_device import PaletteOnDevice
@@ -76,15 +77,9 @@ class StripScan:
         """A row of the picture in what the strips pass on, with its share of what the first is given."""
         return -(-2 * self._passed_bytes // ROWS)
 
-    def run(self, scope: runtime.Scope, image: runtime.Buffer, output: runtime.Buffer, band: BandRows) -> None:
-        """Queue a band.
-
-        Parameters
-        ----------
-        image, output : runtime.Buffer
-            The pixels from row `band.origin` on, where the entries from row `band.row0` on go.
-        """
-        session, count, nbytes = self._session, band.row1 - band.row0, self._passed_bytes
+    def step(self, session: runtime.Session, scope: runtime.Scope, band: Portion) -> None:
+        """Queue a band."""
+        count, nbytes = band.row1 - band.row0, self._passed_bytes
         strips, slabs = -(-count // ROWS), -(-(self._width + self._lag * (ROWS - 1)) // CLOCKS)
         behind = self._lag * ROWS // CLOCKS + 1
         passed = scope.zeros(nbytes * (strips + 1))
@@ -97,7 +92,7 @@ class StripScan:
             *(self._kernel, self._group, self._group),
             **self._on_device.arguments(),
             **self._table,
-            **self._given.values(image, output),
+            **self._given.values(band.pixels, band.out),
             passed=passed,
             kept=kept,
             rows=np.int32(count),

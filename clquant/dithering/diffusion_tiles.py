@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from clquant import runtime
-from clquant.dithering.diffusion_job import BandRows, DiffusionParams, forms
+from clquant.dithering.diffusion_job import DiffusionParams, forms
+from clquant.flow import Portion
 from clquant.images import Picture
 from clquant.mapping.candidates_lanes import int4
 from clquant.mapping.palette_on_device import PaletteOnDevice
@@ -77,27 +78,19 @@ class TileScan:
         """A row of the picture in the errors, the largest of a band's buffers besides its pixels and results."""
         return 0 if self._state is not None else -(-self._error_bytes(self._across) // self._side)
 
-    def run(self, scope: runtime.Scope, image: runtime.Buffer, output: runtime.Buffer, band: BandRows) -> None:
-        """Queue a band.
-
-        Parameters
-        ----------
-        image, output : runtime.Buffer
-            The pixels from row `band.origin` on, where the entries from row `band.row0` on go.
-        """
+    def step(self, session: runtime.Session, scope: runtime.Scope, band: Portion) -> None:  # noqa: ARG002
+        """Queue a band."""
         if self._state is None:
             tiles = self._across * -(-(band.row1 - band.row0) // self._side)
             errors = scope.zeros(self._error_bytes(tiles))
-            self._queue(tiles, errors, image, output, (band.row0, band.row1, band.origin, band.row0))
+            self._queue(tiles, errors, band, (band.row0, band.row1, band.first, band.row0))
             return
         rows = max(1, PIXELS_PER_LAUNCH // self._width)
         for row in range(band.row0, band.row1, rows):
-            span = row, min(row + rows, band.row1), band.origin, band.row0
-            self._queue(1, self._state, image, output, tuple(self._first + n for n in span))
+            span = row, min(row + rows, band.row1), band.first, band.row0
+            self._queue(1, self._state, band, tuple(self._first + n for n in span))
 
-    def _queue(
-        self, tiles: int, errors: runtime.Buffer, image: runtime.Buffer, output: runtime.Buffer, rows: tuple[int, ...]
-    ) -> None:
+    def _queue(self, tiles: int, errors: runtime.Buffer, band: Portion, rows: tuple[int, ...]) -> None:
         session = self._session
         wanted = 1 if session.limits.is_cpu else min(GROUP, max(1, tiles // session.limits.compute_units))
         group = session.work_group_size(self._kernel, wanted)
@@ -105,7 +98,7 @@ class TileScan:
             self._kernel,
             -(-tiles // self._in_turns),
             group,
-            **self._given.arguments(self._on_device, self._form, image, output),
+            **self._given.arguments(self._on_device, self._form, band.pixels, band.out),
             errors=errors,
             rows=int4(rows),
             width=np.int32(self._width),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from clquant import runtime
-from clquant.dithering.diffusion_job import BandRows, DiffusionParams
+from clquant.dithering.diffusion_job import DiffusionParams
 from clquant.dithering.wavefront import waves
+from clquant.flow import Portion
 from clquant.images import Picture
 from clquant.mapping.palette_on_device import PaletteOnDevice
 
@@ -57,18 +58,12 @@ class WaveScan:
         """A row of the picture in the largest of a band's buffers, the errors, with its share of the rows above."""
         return self._error_row + -(-MARGIN * self._error_row // ROWS)
 
-    def run(self, scope: runtime.Scope, image: runtime.Buffer, output: runtime.Buffer, band: BandRows) -> None:
-        """Queue a band.
-
-        Parameters
-        ----------
-        image, output : runtime.Buffer
-            The pixels from row `band.origin` on, where the entries from row `band.row0` on go.
-        """
-        session, count, above = self._session, band.row1 - band.row0, MARGIN * self._error_row
+    def step(self, session: runtime.Session, scope: runtime.Scope, band: Portion) -> None:
+        """Queue a band."""
+        count, above = band.row1 - band.row0, MARGIN * self._error_row
         errors = scope.zeros(above + count * self._error_row)
         session.copy(errors, self._above, above)
-        given = self._given.arguments(self._on_device, self._form, image, output)
+        given = self._given.arguments(self._on_device, self._form, band.pixels, band.out)
         given |= {"errors": errors, "rows": np.int32(count), "width": np.int32(self._width)}
         for wave, first, tiles in waves(count, self._width, ROWS, self._columns, self._given.filter.lag):
             now = {"wave": np.int32(wave), "first_tile": np.int32(first)}

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
+import numpy.typing as npt
 
-from clquant import images, params, runtime
+from clquant import flow, images, params, runtime
 from clquant.color import spaces
 from clquant.color.palette import Palette, as_palette
-from clquant.dithering import diffusion_strips, diffusion_waves
-from clquant.dithering.diffusion_job import Above, BandRows, DiffusionParams, forms
+from clquant.dithering import diffusion_strips, diffusion_tiles, diffusion_waves
+from clquant.dithering.diffusion_job import DiffusionParams, forms
 from clquant.dithering.diffusion_strips import StripScan
 from clquant.dithering.diffusion_tiles import TileScan
 from clquant.dithering.diffusion_waves import WaveScan
 from clquant.dithering.error_filters import FILTERS, error_filter
-from clquant.dithering.registry import register_dither
+from clquant.dithering.registry import JobDither, register_dither
+from clquant.flow import Carried, Steps
 from clquant.images import ImageLike, Picture
 from clquant.mapping.palette_cache import open_palette
 
@@ -44,7 +49,7 @@ SEARCHES_PER_PIXEL = 64
 """How much sooner short lists of candidates pay on GPUs, where pixels wait for each other."""
 
 
-class ErrorDiffusion:
+class ErrorDiffusion(JobDither):
     """Dithers by error diffusion: each pixel takes the nearest entry, and its error goes to pixels not yet visited.
 
     Parameters
@@ -115,58 +120,20 @@ class ErrorDiffusion:
             tile_size=tile_size,
         )
 
-    def dither(
-        self,
-        image: ImageLike,
-        palette: Palette,
-        *,
-        color_space: str = "srgb",
-        queue: runtime.CommandQueue | None = None,
-        progress: runtime.ProgressCallback | None = None,
-    ) -> Any:
-        """Palette indices of an image, dithered.
-
-        Parameters
-        ----------
-        image : image
-            Whatever `clquant.images.read` takes; at most 2^30 pixels per side.
-        palette : Palette or array_like
-        color_space : str
-            Where colours are compared, ``"srgb"``, ``"linear"`` or ``"oklab"``.
-        queue : pyopencl.CommandQueue, optional
-        progress : callable, optional
-            Called with (rows done, rows); returning False stops the job.
-
-        Returns
-        -------
-        ndarray or pyopencl.array.Array
-            (H, W) uint8 up to 256 colours, else uint16; on the device for a device array. The same on every device.
-
-        Raises
-        ------
-        InvalidArgument, InvalidType
-            If a parameter is not allowed, or the image is not, or it has pixels of alpha 0 and the palette no entry of
-            alpha 0.
-        StoppedError
-            If `progress` returned False.
-        """
-        report = runtime.Progress(params.callback("progress", progress))
-        return self._dithered(image, palette, color_space, queue, report, None)[0]
-
     def dither_after(
         self,
-        above: Above | None,
+        above: Carried | None,
         image: ImageLike,
         palette: Palette,
         *,
         color_space: str = "srgb",
         queue: runtime.CommandQueue | None = None,
-    ) -> tuple[Any, Above]:
+    ) -> tuple[Any, Carried]:
         """Palette indices of some rows of an image, scanned after the rows above them.
 
         Parameters
         ----------
-        above : Above or None
+        above : Carried or None
             What the call for the rows above gave, on any device; None for the first ones.
         image : image
             Whole rows, in memory.
@@ -177,7 +144,7 @@ class ErrorDiffusion:
         -------
         indices : ndarray
             As of `dither`.
-        above : Above
+        above : Carried
             For the rows below.
 
         Raises
@@ -187,93 +154,70 @@ class ErrorDiffusion:
         """
         if self.tile_size is not None:
             raise runtime.InvalidArgument(f"tile_size is {self.tile_size}; allowed for rows after others: None")
-        given = Above(0, np.empty(0, np.uint8)) if above is None else above
-        indices, errors = self._dithered(image, palette, color_space, queue, runtime.Progress(None), given)
-        return indices, Above(given.rows + indices.shape[0], errors)
-
-    def _dithered(
-        self,
-        image: ImageLike,
-        palette: Palette,
-        color_space: str,
-        queue: runtime.CommandQueue | None,
-        report: runtime.Progress,
-        above: Above | None,
-    ) -> tuple[Any, Any]:
-        """The indices, and with `above` the errors that the last rows pass on."""
-        checked = as_palette(palette)
-        self._checked(color_space, checked.has_alpha)
-        picture = images.read(image, max_bits=16)
-        if max(picture.height, picture.width) > MAX_SIDE:
-            raise runtime.InvalidArgument(
-                f"image has {picture.height} x {picture.width} pixels; allowed: up to {MAX_SIDE} per side"
-            )
-        given = self._checked(color_space, checked.has_alpha or picture.channels == 4, picture.bits)
+        carried = Carried() if above is None else replace(above)
+        picture = replace(images.read(image, max_bits=16), origin=(carried.rows, 0))
         session = runtime.open_session(queue, images.device_arrays([picture]))
-        return _diffuse(session, picture, checked, given, report, above)
+        job = self.job(as_palette(palette), color_space)
+        return flow.in_bands(session, picture, job, runtime.Progress(None), carried=carried), carried
+
+    def job(self, palette: Palette, color_space: str) -> Diffused:
+        """The job of `dither`."""
+        self._checked(color_space, palette.has_alpha)
+        return Diffused(palette, color_space, copy.copy(self))
 
 
-def _diffuse(
-    session: runtime.Session,
-    picture: Picture,
-    palette: Palette,
-    given: DiffusionParams,
-    report: runtime.Progress,
-    above: Above | None,
-) -> tuple[Any, Any]:
-    searches = picture.pixels * (1 if session.limits.is_cpu else SEARCHES_PER_PIXEL)
-    errors = None
-    with (
-        session.scope() as scope,
-        open_palette(session, palette, given.space, searches) as on_device,
-    ):
-        scan: StripScan | TileScan | WaveScan
-        if given.serpentine or given.tile_size is not None:
-            scan = TileScan(session, scope, on_device, picture, given, above.rows if above is not None else 0)
-        else:
-            form = given.form(session, FORMS)
-            scan = form.launchers[0](session, scope, on_device, picture, given, form)
-        if above is not None and above.rows:
-            session.write(scan.passed_on[0], above.errors)
-        result = _in_bands(session, picture, palette.index_dtype, scan, report)
-        if picture.channels == 4:
-            on_device.check_transparency()
-        if above is not None:
-            errors = session.download(*scan.passed_on, np.uint8)
-    return result, errors
+@dataclass(frozen=True)
+class Diffused(flow.Scan):
+    """Indices (H, W) by error diffusion: in tiles, or serially."""
 
+    palette: Palette
+    color_space: str
+    diffusion: ErrorDiffusion
 
-def _in_bands(
-    session: runtime.Session,
-    picture: Picture,
-    dtype: np.dtype[Any],
-    scan: StripScan | TileScan | WaveScan,
-    report: runtime.Progress,
-) -> Any:
-    """Bands of rows, top to bottom, each loaded from `scan.overlap` rows above it on."""
-    shape, out_bytes = (picture.height, picture.width), picture.width * dtype.itemsize
-    device = session.new_array(shape, dtype) if picture.on_device else None
-    host = None if picture.on_device else picture.result(session, shape, dtype)
-    row_bytes = max(scan.row_bytes, picture.width * picture.pixel_bytes, out_bytes)
-    for row0, row1 in images.row_bands(picture.height, row_bytes, session, scan.rows, picture):
-        with session.scope() as band:
-            origin = max(0, row0 - scan.overlap)
-            image = picture.upload(session, band, origin, row1)
-            if device is not None and row1 - row0 == picture.height:
-                output = images.buffer_of(device)
+    max_side = MAX_SIDE
+
+    @property
+    def is_serial(self) -> bool:
+        """Whether the whole picture is one scan."""
+        return self.diffusion.tile_size is None
+
+    @property
+    def grid(self) -> int:
+        """Whole tiles."""
+        return self.diffusion.tile_size or 1
+
+    @property
+    def halo(self) -> int:
+        """Pixels outside a tile from which it is scanned."""
+        return diffusion_tiles.OVERLAP
+
+    def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
+        """Indices (H, W)."""
+        return (picture.height, picture.width), self.palette.index_dtype
+
+    @contextlib.contextmanager
+    def open(self, session: runtime.Session, scope: runtime.Scope, picture: Picture) -> Iterator[Steps]:
+        """Make the tables of the form that a scan takes."""
+        alpha = self.palette.has_alpha or picture.channels == 4
+        given = self.diffusion._checked(self.color_space, alpha, picture.bits)
+        searches = picture.pixels * (1 if session.limits.is_cpu else SEARCHES_PER_PIXEL)
+        with open_palette(session, self.palette, given.space, searches) as on_device:
+            scan: StripScan | TileScan | WaveScan
+            if given.serpentine or given.tile_size is not None:
+                scan = TileScan(session, scope, on_device, picture, given, picture.origin[0])
             else:
-                size = (row1 - row0) * out_bytes
-                output = band.empty(size) if host is None else host.room(band, row0, row1)
-            scan.run(band, image, output, BandRows(origin, row0, row1))
-            if device is not None and row1 - row0 < picture.height:
-                session.copy(images.buffer_of(device), output, (row1 - row0) * out_bytes, 0, row0 * out_bytes)
-            if host is not None:
-                host.store(band, row0, row1, output)
-        report.report(row1, picture.height)
-    if host is not None:
-        return host.array()
-    assert device is not None
-    return session.hand_over(device)
+                form = given.form(session, FORMS)
+                scan = form.launchers[0](session, scope, on_device, picture, given, form)
+            yield Steps(
+                scan.step,
+                rows=scan.rows,
+                reach=scan.overlap,
+                row_bytes=max(scan.row_bytes, 1),
+                least_rows=picture.height,
+                carried=scan.passed_on if self.is_serial else None,
+            )
+            if picture.channels == 4:
+                on_device.check_transparency()
 
 
 def named_error_space(name: str) -> str | None:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from clquant import params
-from clquant.color.palette import Palette, as_palette
+from clquant import flow, params
+from clquant.color.palette import Palette
 from clquant.dithering import mixes, threshold_maps
-from clquant.dithering.registry import register_dither
+from clquant.dithering.registry import JobDither, register_dither
 from clquant.dithering.threshold_maps import MaskOnDevice
-from clquant.images import ImageLike
-from clquant.mapping import pipeline
+from clquant.flow import Portion
 from clquant.mapping.nearest import launch_lanes
 from clquant.mapping.palette_on_device import PaletteOnDevice
-from clquant.mapping.pipeline import Band
+from clquant.mapping.pipeline import Nearest, batch_of
 from clquant.mapping.pixel_batch import PixelBatch
 from clquant.mapping.search import is_cpu, search_of
-from clquant.runtime import Buffer, CommandQueue, ProgressCallback, Variant
+from clquant.runtime import Buffer, Scope, Session, Variant
 
 MASKS = ("blue-noise", "bayer")
 FULL_STRENGTH = 256
@@ -28,7 +27,7 @@ MEMO_ENTRY_BYTES = {1: 8, 2: 12}
 """By the bytes of an index."""
 
 
-class OrderedDither:
+class OrderedDither(JobDither):
     """Dithers with a mask: each pixel takes one of two palette entries that mix to its colour.
 
     The first is the nearest entry; the second is one of the six palette entries nearest to the first, so that no pixel
@@ -79,49 +78,29 @@ class OrderedDither:
         size = params.choice("size", params.integer("size", self.size, 2, 256), [2**n for n in range(1, 9)])
         return threshold_maps.bayer(size.bit_length() - 1)
 
-    def dither(
-        self,
-        image: ImageLike,
-        palette: Palette,
-        *,
-        color_space: str = "srgb",
-        queue: CommandQueue | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> Any:
-        """Palette indices of an image, dithered.
+    def job(self, palette: Palette, color_space: str) -> flow.Map:
+        """The job of `dither`."""
+        mask, strength = self.thresholds(), params.real("strength", self.strength, 0, 1)
+        return Ordered(palette, color_space, mask=mask, strength=round(strength * FULL_STRENGTH))
 
-        Parameters
-        ----------
-        image : image
-            Whatever `clquant.images.read` takes.
-        palette : Palette or array_like
-        color_space : str
-            Where colours are compared, ``"srgb"``, ``"linear"`` or ``"oklab"``.
-        queue : pyopencl.CommandQueue, optional
-        progress : callable, optional
-            Called with (done, total) parts of the image; returning False stops the job.
 
-        Returns
-        -------
-        ndarray or pyopencl.array.Array
-            (H, W) uint8 up to 256 colours, else uint16; on the device for a device array. A pixel depends on its colour
-            and its place alone; the same on every device.
+@dataclass(frozen=True, eq=False)
+class Ordered(Nearest):
+    """Indices (H, W) by a mask: a pixel depends on its colour and its place alone."""
 
-        Raises
-        ------
-        InvalidArgument, InvalidType
-            If a parameter is not allowed, or the image is not.
-        """
-        mask = self.thresholds()
-        checked = as_palette(palette)
-        strength = round(params.real("strength", self.strength, 0, 1) * FULL_STRENGTH)
+    mask: threshold_maps.Mask = field(kw_only=True)
+    strength: int = field(kw_only=True)
 
-        def write(band: Band, out: Buffer) -> None:
-            numbers = MaskOnDevice(band.scope.copy_of(mask), len(mask), strength)
-            form = search_of(band.palette, band.channels, VARIANTS)
-            form.dither(band.batch(out), band.width, band.row0, numbers)
+    @property
+    def grid(self) -> int:
+        """The mask repeats."""
+        return len(self.mask)
 
-        return pipeline.indices(image, checked, color_space, queue, progress, write)
+    def chosen(self, palette: PaletteOnDevice, session: Session, scope: Scope, portion: Portion) -> None:  # noqa: ARG002
+        """Queue the choice of a portion's entries."""
+        numbers = MaskOnDevice(scope.copy_of(self.mask), len(self.mask), self.strength)
+        form = search_of(palette, portion.picture.channels, VARIANTS)
+        form.dither(batch_of(portion), portion.picture.width, portion.row0, numbers)
 
 
 class PixelOrdered:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import Any, Protocol
 
-from clquant.color.palette import Palette
+from clquant import flow
+from clquant.color.palette import Palette, as_palette
 from clquant.dithering.error_filters import FILTERS
 from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, ProgressCallback
 
@@ -35,6 +36,52 @@ class Ditherer(Protocol):
         color_space : str
             The space in which colours are compared.
         """
+
+
+class JobDither:
+    """A way to dither that is a job of `clquant.flow`."""
+
+    def job(self, palette: Palette, color_space: str) -> flow.Map:
+        """Return the job that chooses indices; raises InvalidArgument or InvalidType if a parameter is not allowed."""
+        raise NotImplementedError
+
+    def dither(
+        self,
+        image: Any,
+        palette: Palette,
+        *,
+        color_space: str = "srgb",
+        queue: CommandQueue | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> Any:
+        """Palette indices of an image, dithered.
+
+        Parameters
+        ----------
+        image : image
+            Whatever `clquant.images.read` takes; for `ErrorDiffusion` at most 2^30 pixels per side.
+        palette : Palette or array_like
+        color_space : str
+            Where colours are compared, ``"srgb"``, ``"linear"`` or ``"oklab"``.
+        queue : pyopencl.CommandQueue, optional
+        progress : callable, optional
+            Called with (rows done, rows), by `SearchDither` with (passes done, passes); returning False stops the job.
+
+        Returns
+        -------
+        ndarray or pyopencl.array.Array
+            (H, W) uint8 up to 256 colours, else uint16; on the device for a device array, a lazy one for a Dask array.
+            The same on every device, and whether or not the picture fits its memory as a whole.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType
+            If a parameter is not allowed, or the image is not, or it has pixels of alpha 0 and the palette no entry of
+            alpha 0.
+        StoppedError
+            If `progress` returned False.
+        """
+        return flow.run(self.job(as_palette(palette), color_space), image, queue=queue, progress=progress)
 
 
 _DITHERERS: dict[str, Ditherer] = {}
@@ -88,3 +135,9 @@ def find_dither(dither: Any) -> Ditherer | None:
         raise InvalidType(f"dither is a {type(dither).__name__}; {allowed}")
     found: Ditherer = method
     return found
+
+
+def job_of(ditherer: Ditherer, palette: Palette, color_space: str) -> flow.Map | None:
+    """The job of a ditherer; None for the caller's own, which may have none."""
+    owner = getattr(ditherer, "__self__", None)
+    return owner.job(palette, color_space) if isinstance(owner, JobDither) else None

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from clquant import images, params
+from clquant import flow, images, params
 from clquant.color import spaces
-from clquant.color.palette import Palette, as_palette
-from clquant.color.spaces import Space
+from clquant.color.palette import Palette
 from clquant.dithering import opponent
 from clquant.dithering.eye import eye_kernel
 from clquant.dithering.phase_planes import MARGIN, MOST_CELLS, PHASES, SIDE, PhasePlanes
-from clquant.dithering.registry import register_dither
+from clquant.dithering.registry import JobDither, register_dither
 from clquant.dithering.search_steps import SearchPalette, ToggleSearch, bytes_per_row_of_cells
-from clquant.images import ImageLike, Picture
-from clquant.images.sinks import SinkResult
-from clquant.runtime import (
-    Array,
-    Buffer,
-    CommandQueue,
-    HostResult,
-    Progress,
-    ProgressCallback,
-    Scope,
-    Session,
-    open_session,
-)
+from clquant.flow import Portion, Steps
+from clquant.images import Picture
+from clquant.runtime import Buffer, Scope, Session
 
 REACH = 5
 WIDTH = 1.4
@@ -36,7 +29,7 @@ MOST_PASSES = 16
 MOST_SHARPNESS = 16.0
 
 
-class SearchDither:
+class SearchDither(JobDither):
     """Dithers by search: every pixel takes, again and again, the entry that lowers the visible error most.
 
     The visible error is that of the picture as the eye's low pass shows it, of luma and two differences of colour (and
@@ -69,175 +62,88 @@ class SearchDither:
     def __repr__(self) -> str:
         return f"SearchDither(passes={self.passes}, sharpness={self.sharpness})"
 
-    def dither(
-        self,
-        image: ImageLike,
-        palette: Palette,
-        *,
-        color_space: str = "srgb",
-        queue: CommandQueue | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> Any:
-        """Palette indices of an image, dithered.
-
-        Parameters
-        ----------
-        image : image
-            Whatever `clquant.images.read` takes.
-        palette : Palette or array_like
-        color_space : str
-            Where errors are summed: ``"srgb"`` for Y, Cb and Cr of 8-bit values, ``"linear"`` for those of light,
-            ``"oklab"`` for OKLab.
-        queue : pyopencl.CommandQueue, optional
-        progress : callable, optional
-            Called with (done, total) passes; returning False stops the job.
-
-        Returns
-        -------
-        ndarray or pyopencl.array.Array
-            (H, W) uint8 up to 256 colours, else uint16; on the device for a device array. The same on every device,
-            and whether or not the picture fits its memory as a whole.
-
-        Raises
-        ------
-        InvalidArgument, InvalidType
-            If a parameter is not allowed, the image is not, or it has pixels of alpha 0 and the palette no such entry.
-        StoppedError
-            If `progress` returned False.
-        """
+    def job(self, palette: Palette, color_space: str) -> flow.Map:
+        """The job of `dither`; in ``"srgb"`` errors are of Y, Cb and Cr, else of light or of OKLab."""
         params.choice("color_space", color_space, spaces.NAMES)
         passes = params.integer("passes", self.passes, 1, MOST_PASSES)
         sharpness = params.real("sharpness", self.sharpness, 0, MOST_SHARPNESS)
-        report = Progress(params.callback("progress", progress))
-        checked, picture = as_palette(palette), images.read(image)
-        session = open_session(queue, images.device_arrays([picture]))
-        space = spaces.space(color_space, checked.has_alpha or picture.channels == 4)
-        kernel = eye_kernel(REACH, WIDTH, sharpness, opponent.most_error(space))
-        return search_entries(session, picture, checked, space, kernel, passes, report)
+        return Searched(palette, color_space, passes, partial(_kernel, sharpness))
 
 
-def search_entries(
-    session: Session,
-    picture: Picture,
-    palette: Palette,
-    space: Space,
-    kernel: npt.NDArray[np.int32],
-    passes: int,
-    progress: Progress,
-    start: Any = None,
-) -> Any:
-    """Palette indices of a picture after some passes.
-
-    Parameters
-    ----------
-    space : Space
-        With alpha where pixels or palette have it.
-    kernel : ndarray
-        Of `clquant.dithering.eye.eye_kernel`.
-    progress : Progress
-        Told (done, total) passes.
-    start : ndarray or device array, optional
-        (H, W) indices to begin with, where the picture is; default: the nearest entries.
-
-    Returns
-    -------
-    ndarray or pyopencl.array.Array
-        (H, W) of the palette's index dtype; on the device for a device array.
-    """
-    with session.scope() as scope:
-        searched = SearchPalette(session, scope, palette, space)
-        result = _Searching(session, picture, searched, kernel, passes, start).run(progress, palette.index_dtype)
-        if picture.channels == 4:
-            searched.check_transparency()
-    return session.hand_over(result) if isinstance(result, Array) else result.array()
+def _kernel(sharpness: float, most_error: int) -> npt.NDArray[np.int32]:
+    return eye_kernel(REACH, WIDTH, sharpness, most_error)
 
 
-class _Searching:
-    """One picture in search of its entries, in bands of rows that fit the device.
+@dataclass(frozen=True, eq=False)
+class Searched(flow.Map):
+    """Indices (H, W) after some passes.
 
     A band is searched with so many rows around it that what is missing beyond them cannot reach it: deciding a phase
     takes an error no farther than the kernel reaches.
     """
 
-    def __init__(
+    palette: Palette
+    color_space: str
+    passes: int
+    kernel: Callable[[int], npt.NDArray[np.int32]]  # of the largest error that a channel can have
+    start: Any = None  # (H, W) indices to begin with, on the host or device; default: the nearest entries
+
+    max_bits, grid = 8, SIDE
+
+    @property
+    def halo(self) -> int:
+        """Rows and columns from which an error comes."""
+        reach = len(self.kernel(1)) // 2
+        return -(-self.passes * PHASES * reach // SIDE) * SIDE
+
+    def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
+        """Indices (H, W)."""
+        return (picture.height, picture.width), self.palette.index_dtype
+
+    @contextlib.contextmanager
+    def open(self, session: Session, scope: Scope, picture: Picture) -> Iterator[Steps]:
+        """Bring the palette to the device."""
+        space = spaces.space(self.color_space, self.palette.has_alpha or picture.channels == 4)
+        searched = SearchPalette(session, scope, self.palette, space)
+        room = bytes_per_row_of_cells(picture.width, space.dims)
+        # Offsets within a channel's planes have 31 bits.
+        most = min(session.limits.max_alloc, 4 * space.dims * MOST_CELLS)
+        yield Steps(
+            partial(self._searched, searched, self.kernel(opponent.most_error(space))),
+            rows=SIDE,
+            reach=self.halo,
+            row_bytes=room // SIDE,
+            least_rows=picture.height,
+            most_rows=max(most // room - 2 * MARGIN, 1) * SIDE,
+            turns=self.passes,
+        )
+        if picture.channels == 4:
+            searched.check_transparency()
+
+    def _searched(
         self,
-        session: Session,
-        picture: Picture,
         palette: SearchPalette,
         kernel: npt.NDArray[np.int32],
-        passes: int,
-        start: Any,
+        session: Session,
+        scope: Scope,
+        portion: Portion,
     ) -> None:
-        self._session = session
-        self._picture = picture
-        self._palette = palette
-        self._kernel = kernel
-        self._passes = passes
-        self._start = start
-        self._halo = -(-passes * PHASES * (len(kernel) // 2) // SIDE) * SIDE
+        """Search a band, and queue the writing of its entries."""
+        layout = PhasePlanes(portion.last - portion.first, portion.picture.width)
+        search = ToggleSearch(scope, palette, layout, kernel)
+        search.begin(portion.pixels, portion.picture.channels, self._begun(session, scope, portion))
+        for done in range(self.passes):
+            search.improve()
+            if portion.progress.wanted:
+                session.finish()
+            portion.progress.report(done + 1, self.passes)
+        search.store(portion.out, portion.row0 - portion.first, portion.row1 - portion.row0)
 
-    def run(self, progress: Progress, index_dtype: npt.DTypeLike) -> Array | HostResult | SinkResult:
-        """The indices, on the device or on their way to the host."""
-        session, picture = self._session, self._picture
-        result = _result(session, picture, index_dtype)
-        bands = self._bands()
-        for number, band in enumerate(bands):
-            steps = self._passes + 1
-            self._search(band, result, progress.part(number * steps, len(bands) * steps))
-        return result
-
-    def _bands(self) -> list[tuple[int, int]]:
-        """Half-open rows, each of which begins at a multiple of `SIDE`."""
-        room = bytes_per_row_of_cells(self._picture.width, self._palette.space.dims)
-        # Offsets within a channel's planes have 31 bits.
-        most = min(self._session.limits.max_alloc, 4 * self._palette.space.dims * MOST_CELLS)
-        rows = (most // room - 2 * MARGIN) * SIDE
-        height = self._picture.height
-        if self._picture.lazy is not None:
-            rows = min(rows, self._picture.lazy.rows_at_once(room // SIDE, SIDE))
-        if rows >= height:
-            return [(0, height)]
-        rows = max(rows - 2 * self._halo, SIDE)
-        return [(row, min(row + rows, height)) for row in range(0, height, rows)]
-
-    def _search(self, band: tuple[int, int], result: Array | HostResult | SinkResult, progress: Progress) -> None:
-        session, (row0, row1) = self._session, band
-        first, last = max(row0 - self._halo, 0), min(row1 + self._halo, self._picture.height)
-        layout = PhasePlanes(last - first, self._picture.width)
-        with session.scope() as scope:
-            pixels = self._picture.upload(session, scope, first, last)
-            search = ToggleSearch(scope, self._palette, layout, self._kernel)
-            search.begin(pixels, self._picture.channels, self._begun(scope, first, last))
-            for step in range(self._passes):
-                search.improve()
-                if progress.wanted:
-                    session.finish()
-                progress.report(step + 1, self._passes + 1)
-            if not isinstance(result, Array):
-                room = result.room(scope, row0, row1)
-                search.store(room, row0 - first, row1 - row0)
-                result.store(scope, row0, row1, room)
-            else:
-                search.store(images.buffer_of(result), row0 - first, row1 - row0, row0 * layout.columns)
-        progress.report(self._passes + 1, self._passes + 1)
-
-    def _begun(self, scope: Scope, first: int, last: int) -> Buffer | None:
+    def _begun(self, session: Session, scope: Scope, portion: Portion) -> Buffer | None:
         """What rows begin with, if they do not with their nearest entries."""
-        if self._start is None:
+        if self.start is None:
             return None
-        if not isinstance(self._start, Array):
-            return scope.upload(np.ascontiguousarray(self._start[first:last]))
-        row_bytes = self._start.shape[1] * self._start.dtype.itemsize
-        rows = scope.empty((last - first) * row_bytes)
-        begin = self._start.offset + first * row_bytes
-        self._session.copy(rows, images.buffer_of(self._start), (last - first) * row_bytes, begin)
-        return rows
-
-
-def _result(session: Session, picture: Picture, dtype: npt.DTypeLike) -> Array | HostResult | SinkResult:
-    shape = (picture.height, picture.width)
-    made: Any = picture.result
-    return session.new_array(shape, dtype) if picture.on_device else made(session, shape, dtype)
+        return images.read(self.start, max_bits=16).upload(session, scope, portion.first, portion.last)
 
 
 register_dither("search", SearchDither().dither)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from clquant import images, params
-from clquant.flow.job import Map, Portion, Steps
+from clquant.flow.job import Carried, Map, Portion, Scan, Steps
 from clquant.images import ImageLike, Picture
 from clquant.images.collections import verbs_of
 from clquant.images.file_sinks import About
@@ -55,19 +55,27 @@ def in_bands(
     report: Progress,
     room: HostResult | None = None,
     meanwhile: Callable[[], None] = lambda: None,
+    carried: Carried | None = None,
 ) -> Any:
-    """Run a job band by band; `room` takes the result if it fits, `meanwhile` is called when all is queued."""
+    """Run a job band by band; `room` takes the result if it fits, `meanwhile` is called when all is queued.
+
+    With `carried` the picture is rows of one below others, of which a scan's state comes and to which it goes.
+    """
     check_side(picture, job.max_side)
+    picture = picture if job.max_bits == 16 else picture.narrowed()
     shape, dtype = job.result(picture)
     result = room if room is not None and room.fits(shape, dtype) else picture.result(session, shape, dtype)
     row_bytes = math.prod(shape[1:]) * np.dtype(dtype).itemsize
     with session.scope() as scope:
         picture = picture.send(session, scope)
-        with job.open(session, scope, picture) as steps:
-            bands, high = _bands(session, picture, steps, -(-row_bytes // job.block[0])), job.block[0]
+        opened = job.open_below if carried is not None and isinstance(job, Scan) else job.open
+        with opened(session, scope, picture) as steps:
+            if carried is not None and carried.rows and steps.carried is not None:
+                session.write(steps.carried[0], carried.state)
+            bands, high = bands_of(session, picture, steps, -(-row_bytes // job.block[0])), job.block[0]
             for number, (first, last, row0, row1) in enumerate(bands):
                 begin, end = row0 // high, -(-row1 // high)
-                if result.has(end):
+                if result.has(end) and not job.is_serial:
                     continue
                 part = report.part(number * steps.turns, len(bands) * steps.turns)
                 with session.scope() as band:
@@ -82,8 +90,10 @@ def in_bands(
                 if report.wanted:
                     session.finish()
                 if steps.turns == 1:
-                    report.report(row1, picture.height)
+                    report.report(end * steps.unit, shape[0] * steps.unit)
             meanwhile()
+            if carried is not None and steps.carried is not None:
+                carried.rows, carried.state = carried.rows + picture.height, session.download(*steps.carried, np.uint8)
     return result.array()
 
 
@@ -93,11 +103,11 @@ def check_side(picture: Picture, most: int = 1 << 30) -> None:
         raise InvalidArgument(f"image has {picture.height} x {picture.width} pixels; allowed: up to {most} per side")
 
 
-def _bands(session: Session, picture: Picture, steps: Steps, out_row_bytes: int) -> list[tuple[int, int, int, int]]:
+def bands_of(session: Session, picture: Picture, steps: Steps, out_row_bytes: int) -> list[tuple[int, int, int, int]]:
     """Rows to load, and those of them whose result counts: within one allocation, and a lazy picture's bound."""
     height, rows, reach = picture.height, steps.rows, steps.reach
     row_bytes = max(steps.row_bytes, out_row_bytes, picture.width * picture.pixel_bytes)
-    fit = session.limits.max_alloc // row_bytes
+    fit = min(session.limits.max_alloc // row_bytes, steps.most_rows)
     fit = height if height <= fit else max((fit - 2 * reach) // rows * rows, rows)
     part = picture.parts(session, row_bytes, rows)[0][1]
     if picture.lazy is None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import abc
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
 import numpy.typing as npt
 
 from clquant.images import Picture
@@ -43,7 +44,10 @@ class Steps:
     row_bytes: int = 0  # of a row in the largest buffer besides the picture's and the result's
     least_rows: int = 0  # of a band of a picture in memory, where the device has room
     fills_reach: bool = False  # whether a step writes results of the rows in reach, too
+    most_rows: int = MOST_SIDE  # on the device at a time
     turns: int = 1  # a step of several reports each to `Portion.progress`
+    unit: int = 1  # of progress, in a row of the result
+    carried: tuple[Buffer, int] | None = None  # a scan's state, and its bytes
 
 
 class Map(abc.ABC):
@@ -53,7 +57,16 @@ class Map(abc.ABC):
 
     max_bits: int = 16  # of the values that steps take
     max_side: int = MOST_SIDE  # of pictures
-    block: tuple[int, int] = (1, 1)  # rows and columns of pixels that a value of the result stands for
+
+    @property
+    def block(self) -> tuple[int, int]:
+        """Rows and columns of pixels that a value of the result stands for."""
+        return 1, 1
+
+    @property
+    def is_serial(self) -> bool:
+        """Whether a portion depends on all those above it."""
+        return False
 
     @property
     def grid(self) -> int:
@@ -81,3 +94,24 @@ class Map(abc.ABC):
     def step(self, session: Session, scope: Scope, portion: Portion) -> None:
         """Queue what fills a portion's `out`."""
         raise NotImplementedError
+
+
+@dataclass
+class Carried:
+    """What the rows of a scan pass on to those below, on any device."""
+
+    rows: int = 0  # above
+    state: npt.NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
+
+
+class Scan(Map):
+    """A map whose portions are made from top to bottom, each with what those above pass on: `Steps.carried`."""
+
+    @property
+    def is_serial(self) -> bool:
+        """Whether a portion depends on all those above it."""
+        return True
+
+    def open_below(self, session: Session, scope: Scope, picture: Picture) -> contextlib.AbstractContextManager[Steps]:
+        """As `open`, in a form that takes and gives a state; rows of a picture begin at its origin."""
+        return self.open(session, scope, picture)

@@ -7,14 +7,13 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from clquant import images, params, runtime
+from clquant import flow, images, params, runtime
 from clquant.color import spaces
 from clquant.color.palette import Palette, as_palette
 from clquant.dithering.error_diffusion import CLASSIC, ErrorDiffusion
-from clquant.dithering.registry import register_dither
-from clquant.flow.driver import check_side
+from clquant.dithering.registry import JobDither, register_dither
 from clquant.halftone.halftoner import PinwheelHalftoner
-from clquant.halftone.serial.scan import in_lanes, palette_in_lanes, serial_gray
+from clquant.halftone.serial.scan import BlackAndWhite, Classic
 from clquant.images import HostImage, ImageLike
 from clquant.runtime import reports_memory
 
@@ -79,47 +78,37 @@ def floyd_steinberg(
     R. W. Floyd, L. Steinberg, "An adaptive algorithm for spatial grey scale", 1976. A wavefront has no more parallel
     work than a picture has rows; the pinwheel has far more.
     """
-    space = params.choice("color_space", color_space, spaces.NAMES)
-    report = runtime.Progress(params.callback("progress", progress))
-    checked = None if palette is None else as_palette(palette)
-    picture = images.read_parts(image, max_bits=16)
-    check_side(picture)
-    if checked is None:
-        _check_gray(picture)
-    if picture.bits == 8:
-        session = runtime.open_session(queue, images.device_arrays([picture]))
-        if checked is None:
-            return serial_gray(session, picture, report)
-        if in_lanes(session, picture, checked):
-            return palette_in_lanes(session, picture, checked, space, report)
-    if checked is None:  # 16-bit values: black and white at places 0 and 255
-        checked = Palette(np.repeat([[0, 0, 0], [255, 255, 255]], (255, 1), axis=0))
-    scan = ErrorDiffusion(CLASSIC, error_space="srgb")
-    found: runtime.Array = scan.dither(picture, checked, color_space=space, queue=queue, progress=progress)
-    return found
-
-
-def _check_gray(picture: images.Picture) -> None:
+    params.choice("color_space", color_space, spaces.NAMES)
+    given: dict[str, Any] = {"queue": queue, "progress": progress}
+    if palette is not None:
+        found: runtime.Array = _Classic().dither(image, as_palette(palette), color_space=color_space, **given)
+        return found
+    params.callback("progress", progress)
+    picture = images.read(image, max_bits=16)
     if picture.channels != 1:
         raise runtime.InvalidArgument(f"image has {picture.channels} channels; allowed: gray, or give a palette")
+    if picture.bits == 8:
+        return flow.run(BlackAndWhite(), picture, **given)  # type: ignore[no-any-return]
+    # 16-bit values: black and white at places 0 and 255
+    ends = Palette(np.repeat([[0, 0, 0], [255, 255, 255]], (255, 1), axis=0))
+    return _Classic().dither(picture, ends, color_space=color_space, **given)  # type: ignore[no-any-return]
 
 
-def _dither_serially(image: Any, palette: Palette, **given: Any) -> Any:
-    return floyd_steinberg(image, palette, **given)
+class _Classic(JobDither):
+    """``"floyd-steinberg"``."""
+
+    def job(self, palette: Palette, color_space: str) -> Classic:
+        """The serial scan with errors of 8-bit values."""
+        return Classic(palette, color_space, ErrorDiffusion(CLASSIC, error_space="srgb"))
 
 
-def _dither_by_pinwheel(
-    image: Any,
-    palette: Palette,
-    *,
-    color_space: str,
-    queue: runtime.CommandQueue | None,
-    progress: runtime.ProgressCallback | None,
-) -> Any:
-    linear = color_space == "linear"
-    engine = PinwheelHalftoner(palette=palette, color_space=color_space, linear=linear, queue=queue)
-    return engine.transform(image, progress=progress)
+class _Pinwheel(JobDither):
+    """``"pinwheel"``."""
+
+    def job(self, palette: Palette, color_space: str) -> flow.Map:
+        """The halftone to a palette."""
+        return PinwheelHalftoner(palette=palette, color_space=color_space, linear=color_space == "linear").job()
 
 
-register_dither("floyd-steinberg", _dither_serially)
-register_dither("pinwheel", _dither_by_pinwheel)
+register_dither("floyd-steinberg", _Classic().dither)
+register_dither("pinwheel", _Pinwheel().dither)

@@ -270,10 +270,10 @@ class PinwheelHalftoner(Estimator):
         entries = None if self.palette is None else as_palette(self.palette).colors
         parameters = {name: value for name, value in self.get_params().items() if name != "queue"}
         settings = {"output": kind, "parameters": digest_of(parameters) if resume else ""}
-        about = About(None, entries, image, resume, settings)
-        return flow.run(self._job(kind), image, **given, out=out, about=about, memory=memory)  # type: ignore[no-any-return]
+        about = About(entries, image, resume, settings)
+        return flow.run(self.job(kind), image, **given, out=out, about=about, memory=memory)  # type: ignore[no-any-return]
 
-    def _job(self, kind: str, max_bits: int = 16) -> LevelHalftone | PaletteHalftone:
+    def job(self, kind: str = "values", max_bits: int = 16) -> LevelHalftone | PaletteHalftone:
         """The scan that makes `kind`; values, level numbers or indices."""
         if self.palette is not None:
             return PaletteHalftone(as_palette(self.palette), self._vector_settings())
@@ -305,7 +305,7 @@ class PinwheelHalftoner(Estimator):
         progress: runtime.ProgressCallback | None,
     ) -> npt.NDArray[np.uint8] | runtime.Array:
         """The halftone after some passes of direct binary search."""
-        report, start = runtime.Progress(params.callback("progress", progress)), self._job("levels", max_bits=8)
+        report, start = runtime.Progress(params.callback("progress", progress)), self.job("levels", max_bits=8)
         picture = images.read(image)
         if self.palette is None and self.levels > MOST_LEVELS:
             raise runtime.InvalidArgument(
@@ -315,7 +315,8 @@ class PinwheelHalftoner(Estimator):
         begun = flow.in_bands(session, picture, start, runtime.Progress(None))
         if isinstance(start, PaletteHalftone):
             space = "linear" if start.settings.linear else start.settings.color_space
-            return refined_entries(session, picture, begun, start.palette, space, passes, eye, report)
+            job = refined_entries(start.palette, space, begun, passes, eye)
+            return flow.in_bands(session, picture, job, report)  # type: ignore[no-any-return]
         linear, tones = start.settings.linear, self._shown("values")
         how = Refinement(passes, refinement_kernel(*eye), linear, tones, self._shown(kind))
         return refined(session, picture, images.read(begun), how, report)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant import images, params
-from clquant.color import spaces
 from clquant.color.palette import Palette
 from clquant.color.space_tables import linear_table
-from clquant.dithering import opponent
 from clquant.dithering.eye import eye_kernel, kernel_width
 from clquant.dithering.phase_planes import (
     LANES,
@@ -25,7 +24,7 @@ from clquant.dithering.phase_planes import (
     PhaseSteps,
     row_stride,
 )
-from clquant.dithering.search import SearchDither, search_entries
+from clquant.dithering.search import SearchDither, Searched
 from clquant.images import Picture
 from clquant.runtime import Array, Buffer, HostResult, Progress, Scope, Session, Variant
 
@@ -55,23 +54,10 @@ def refinement_kernel(
     return eye_kernel(reach, max(width, 0.1), sharpness, most_error)
 
 
-def refined_entries(
-    session: Session,
-    picture: Picture,
-    start: Any,
-    palette: Palette,
-    color_space: str,
-    passes: int,
-    seen: tuple[float, float],
-    progress: Progress,
-) -> npt.NDArray[np.uint8] | Array:
-    """Return palette indices (H, W), searched from a halftone's, `start`; `seen` is (dpi, inches)."""
-    space = spaces.space(color_space, palette.has_alpha or picture.channels == 4)
-    kernel = refinement_kernel(*seen, SearchDither().sharpness, opponent.most_error(space))
-    found: npt.NDArray[np.uint8] | Array = search_entries(
-        session, picture, palette, space, kernel, passes, progress, start
-    )
-    return found
+def refined_entries(palette: Palette, color_space: str, start: Any, passes: int, seen: tuple[float, float]) -> Searched:
+    """Return the job of palette indices (H, W), searched from a halftone's, `start`; `seen` is (dpi, inches)."""
+    kernel = partial(refinement_kernel, *seen, SearchDither().sharpness)
+    return Searched(palette, color_space, passes, kernel, start)
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,6 @@ class About:
 
     Attributes
     ----------
-    colors : ndarray or None
-        (n, 3 or 4) uint8: rows of palette indices are written as these colours.
     palette : ndarray or None
         (n, 3 or 4) uint8: what indices stand for.
     source : object
@@ -39,7 +37,6 @@ class About:
         What else decides the result, as values that JSON has: a job that goes on must have the same.
     """
 
-    colors: npt.NDArray[np.uint8] | None = None
     palette: npt.NDArray[np.uint8] | None = None
     source: Any = None
     resume: bool = False
@@ -84,7 +81,7 @@ class FileSink(Sink):
     block_rows: int = 1
 
     def __init__(self, out: str | os.PathLike[str], about: About) -> None:
-        super().__init__(out, about.colors)
+        super().__init__(out)
         self.about = about
         self.path = pathlib.Path(os.path.realpath(files.path_of(out, "out")))
         part = "part" if about.resume else f"{os.urandom(8).hex()}.part"

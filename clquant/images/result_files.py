@@ -40,7 +40,7 @@ def writing(out: Any, about: About) -> Iterator[Sink | None]:
     if not isinstance(out, str | os.PathLike):
         if about.resume:
             raise InvalidArgument("resume is given without a path as out; allowed: with out='….zarr'")
-        yield None if out is None else out if isinstance(out, Sink) else ArraySink(out, about.colors)
+        yield None if out is None else out if isinstance(out, Sink) else ArraySink(out)
         return
     sink = _file_sink(out, about)
     try:

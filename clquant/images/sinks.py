@@ -20,13 +20,10 @@ class Sink(abc.ABC):
     ----------
     target : object
         What the caller gave.
-    colors : ndarray, optional
-        (n, 3 or 4) uint8: rows of palette indices are written as these colours.
     """
 
-    def __init__(self, target: Any, colors: npt.NDArray[np.uint8] | None = None) -> None:
+    def __init__(self, target: Any) -> None:
         self.target = target
-        self._colors = colors
 
     def checked(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Sink:
         """This sink, ready for a result of a shape and dtype.
@@ -38,8 +35,6 @@ class Sink(abc.ABC):
         FileError
             If it cannot be written to.
         """
-        if self._colors is not None:
-            shape, dtype = (*shape, self._colors.shape[1]), self._colors.dtype
         self._open(shape, dtype)
         return self
 
@@ -51,7 +46,7 @@ class Sink(abc.ABC):
         FileError
             If what is behind it refuses them.
         """
-        self._write(begin, end, rows if self._colors is None else self._colors[rows])
+        self._write(begin, end, rows)
 
     def has(self, row1: int) -> bool:  # noqa: ARG002
         """Whether it holds all rows before `row1` from an earlier job."""
@@ -73,17 +68,15 @@ class ArraySink(Sink):
     ----------
     out : object
         With ``shape`` and ``__setitem__`` of rows: a NumPy array, `numpy.memmap`, zarr or h5py.
-    colors : ndarray, optional
-        As `Sink`.
     """
 
-    def __init__(self, out: Any, colors: npt.NDArray[np.uint8] | None = None) -> None:
+    def __init__(self, out: Any) -> None:
         if not hasattr(out, "__setitem__") or not hasattr(out, "shape"):
             raise InvalidType(
                 f"out is {shown(out)}; allowed: an array, anything with shape and __setitem__, or a path that ends in "
                 ".zarr, .tif or .tiff"
             )
-        super().__init__(out, colors)
+        super().__init__(out)
 
     def _open(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         given = tuple(int(side) for side in self.target.shape)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from clquant import images, params
+from clquant import flow, images, params
 from clquant.color import spaces
 from clquant.color.palette import as_palette
+from clquant.color.spaces import Space
+from clquant.flow import Portion
 from clquant.images import ImageLike
 from clquant.images.collections import is_lazy, verbs_of
-from clquant.mapping import pipeline
 from clquant.mapping.palette_cache import open_palette
-from clquant.mapping.palette_on_device import METRICS
-from clquant.mapping.pipeline import Band
-from clquant.runtime import Buffer, CommandQueue
+from clquant.mapping.palette_on_device import METRICS, PaletteOnDevice
+from clquant.mapping.pipeline import Nearest
+from clquant.runtime import CommandQueue, Progress, Scope, Session, open_session
 
 FILE = "mapping/error.cl"
 ITEMS, GROUP = 4096, 64
@@ -88,20 +89,27 @@ def summed_error(
         return found
     picture = images.read(image, argument=argument, max_bits=16)
     space = spaces.space(measured, chosen.has_alpha or picture.channels == 4, picture.bits)
-    total = 0
+    job = _Measured(chosen, color_space, metric, space=space)
+    session = open_session(queue, images.device_arrays([picture]))
+    flow.in_bands(session, picture, job, Progress(None))
+    return SummedError(sum(job.sums), space.unit * space.unit, picture.pixels)
 
-    def write(band: Band, out: Buffer) -> None:
-        nonlocal total
-        pipeline.map_nearest(band, out)
+
+@dataclass(frozen=True)
+class _Measured(Nearest):
+    """The nearest entries, whose squared errors in a space are summed on the way."""
+
+    space: Space = field(kw_only=True)
+    sums: list[int] = field(default_factory=list)
+
+    def chosen(self, palette: PaletteOnDevice, session: Session, scope: Scope, portion: Portion) -> None:
+        """Queue the choice of a portion's entries, and add up their errors."""
+        super().chosen(palette, session, scope, portion)
         with contextlib.ExitStack() as held:
-            measured_in = band.palette
-            if measured_in.space != space:
-                measured_in = held.enter_context(open_palette(band.session, chosen, space, picture.pixels))
-            sums = band.scope.empty(8 * ITEMS)
-            batch = band.batch(out)
-            own = {"pixels": batch.pixels, "indices": batch.out, "n": np.uint64(batch.count), "sums": sums}
-            measured_in.launch(FILE, "sum_errors", band.channels, ITEMS, GROUP, own, fine=False)
-            total += int(band.session.download(sums, ITEMS, np.uint64).sum(dtype=np.uint64))
-
-    pipeline.indices(picture, chosen, color_space, queue, None, write, metric)
-    return SummedError(total, space.unit * space.unit, picture.pixels)
+            if palette.space != self.space:
+                pixels = portion.picture.pixels
+                palette = held.enter_context(open_palette(session, self.palette, self.space, pixels))
+            sums = scope.empty(8 * ITEMS)
+            own = {"pixels": portion.pixels, "indices": portion.out, "n": np.uint64(portion.count), "sums": sums}
+            palette.launch(FILE, "sum_errors", portion.picture.channels, ITEMS, GROUP, own, fine=False)
+            self.sums.append(int(session.download(sums, ITEMS, np.uint64).sum(dtype=np.uint64)))

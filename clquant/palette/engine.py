@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from clquant import images
+from clquant import flow, images
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
 from clquant.estimator import Estimator, weights_of
 from clquant.images import ImageLike
 from clquant.images.collections import is_lazy
-from clquant.mapping import pipeline
+from clquant.mapping.pipeline import Nearest
 from clquant.palette.target_quality import FewestColors, Trial, allowed_error, fitted_anew, shown_error
 from clquant.palette.verbs import predict, quantize, transform
-from clquant.runtime import CommandQueue, HostResult, ProgressCallback
+from clquant.runtime import CommandQueue, HostResult, Progress, ProgressCallback
 
 __all__ = ["PaletteEngine", "predict", "quantize", "transform"]
 
@@ -233,10 +233,8 @@ class PaletteEngine(Estimator, abc.ABC):
             room = None if source.on_device else HostResult(session, shape, np.uint8)
             palette, end_fit = self._begin_fit(source, weights_of(y, sample_weight), progress)
             try:
-                space, metric = self.color_space, self.metric
-                return pipeline.indices(
-                    source, palette, space, self.queue, progress, metric=metric, room=room, meanwhile=end_fit
-                )
+                job, report = Nearest(palette, self.color_space, self.metric), Progress(progress)
+                return flow.in_bands(session, source, job, report, room, end_fit)
             finally:
                 end_fit()
 

@@ -6,28 +6,29 @@ from typing import Any
 
 import numpy.typing as npt
 
-from clquant import params
+from clquant import flow, params
 from clquant.color import spaces
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
-from clquant.dithering.registry import Ditherer, find_dither
+from clquant.dithering.registry import Ditherer, find_dither, job_of
 from clquant.images import ImageLike, read_parts, refuse_rows
 from clquant.images.collections import verbs_of
 from clquant.images.file_sinks import About
 from clquant.images.result_files import writing
-from clquant.mapping import lookup, pipeline
+from clquant.mapping import lookup
 from clquant.mapping.palette_on_device import METRICS
-from clquant.runtime import CommandQueue, Progress, ProgressCallback, reports_memory
+from clquant.mapping.pipeline import Colored, Nearest
+from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, reports_memory
 
 
-def _checked(
-    palette: Any, color_space: str, metric: str, dither: Any, progress: ProgressCallback | None
-) -> tuple[Palette, Ditherer | None]:
-    """The palette, and what chooses its entries where that is not their nearness; all arguments are allowed."""
+def _job(palette: Palette, color_space: str, metric: str, dither: Any) -> flow.Map | Ditherer:
+    """What chooses entries; all arguments are allowed."""
     params.choice("color_space", color_space, spaces.NAMES)
     params.choice("metric", metric, METRICS)
-    params.callback("progress", progress)
-    return as_palette(palette), find_dither(dither)
+    ditherer = find_dither(dither)
+    if ditherer is None:
+        return Nearest(palette, color_space, metric)
+    return job_of(ditherer, palette, color_space) or ditherer
 
 
 def _settings(palette: Palette, color_space: str, metric: str, dither: Any) -> dict[str, Any]:
@@ -42,12 +43,22 @@ def _settings(palette: Palette, color_space: str, metric: str, dither: Any) -> d
     return {"palette": digest, "color_space": color_space, "metric": metric, "dither": owner}
 
 
-def _stored(collection: Any, lazy: Any, out: Any, about: About, progress: ProgressCallback | None) -> Any:
-    """A lazy result, or what it was written to."""
-    if out is None:
-        return lazy
+def _by_own(
+    ditherer: Ditherer, image: Any, palette: Palette, colored: bool, out: Any, about: About, memory: Any, given: Any
+) -> Any:
+    """Indices by a ditherer of the caller's, or their colours."""
+    if verbs_of(image):
+        raise InvalidArgument(
+            f"dither is {params.shown(ditherer)}, of which it is not known how it may be cut; allowed with Dask "
+            "arrays: names, and objects that clquant has"
+        )
     with writing(out, about) as sink:
-        return collection.store(lazy, sink, Progress(progress))
+        found = ditherer(read_parts(image, memory=memory, max_bits=16), palette, **given)
+        found = lookup.applied(found, palette, given["queue"]) if colored else found
+        if sink is None:
+            return found
+        sink.checked(found.shape, found.dtype).write(0, len(found), found)
+        return sink.target
 
 
 @reports_memory
@@ -106,20 +117,16 @@ def predict(
     StoppedError
         If `progress` returned False.
     """
-    checked, ditherer = _checked(palette, color_space, metric, dither, progress)
+    checked = as_palette(palette)
+    job = _job(checked, color_space, metric, dither)
     refuse_rows(image)
-    collection = verbs_of(image)
     params.boolean("resume", resume)
     settings = {} if out is None else _settings(checked, color_space, metric, dither)
-    about = About(None, checked.colors, image, resume, settings)
-    if collection is not None:
-        lazy = collection.predict(image, checked, dither=dither, color_space=color_space, metric=metric)
-        return _stored(collection, lazy, out, about, progress)
-    with writing(out, about) as sink:
-        image = read_parts(image, out=sink, memory=memory, max_bits=16)
-        if ditherer is not None:
-            return ditherer(image, checked, color_space=color_space, queue=queue, progress=progress)
-        return pipeline.indices(image, checked, color_space, queue, progress, metric=metric)
+    about = About(checked.colors, image, resume, settings)
+    if isinstance(job, flow.Map):
+        return flow.run(job, image, queue=queue, progress=progress, out=out, about=about, memory=memory)
+    given = {"color_space": color_space, "queue": queue, "progress": progress}
+    return _by_own(job, image, checked, False, out, about, memory, given)
 
 
 @reports_memory
@@ -143,21 +150,17 @@ def transform(
     ndarray or pyopencl.array.Array
         (H, W, 3) uint8, or (H, W, 4) where the palette has alpha; on the device for a device array.
     """
-    checked, ditherer = _checked(palette, color_space, metric, dither, progress)
+    checked = as_palette(palette)
+    job = _job(checked, color_space, metric, dither)
     refuse_rows(image)
-    collection = verbs_of(image)
-    settings = {} if out is None else {"verb": "transform", **_settings(checked, color_space, metric, dither)}
-    if collection is not None:
-        lazy = collection.transform(image, checked, dither=dither, color_space=color_space, metric=metric)
-        return _stored(collection, lazy, out, About(None, None, image, resume, settings), progress)
     params.boolean("resume", resume)
-    about = About(None if ditherer is None else checked.colors, None, image, resume, settings)
-    with writing(out, about) as sink:
-        image = read_parts(image, out=sink, memory=memory, max_bits=16)
-        if ditherer is None:
-            return pipeline.colors(image, checked, color_space, queue, progress, metric=metric)
-        chosen = ditherer(image, checked, color_space=color_space, queue=queue, progress=progress)
-        return chosen if out is not None else lookup.applied(chosen, checked, queue)
+    settings = {} if out is None else {"verb": "transform", **_settings(checked, color_space, metric, dither)}
+    about = About(None, image, resume, settings)
+    if isinstance(job, flow.Map):
+        colored = Colored(job, checked)
+        return flow.run(colored, image, queue=queue, progress=progress, out=out, about=about, memory=memory)
+    given = {"color_space": color_space, "queue": queue, "progress": progress}
+    return _by_own(job, image, checked, True, out, about, memory, given)
 
 
 @reports_memory

@@ -184,7 +184,7 @@ class VQCodec(Estimator):
         StoppedError
             If `progress` returned False.
         """
-        return verbs.encode(self, self._coder(), image, progress, out, memory, resume)
+        return verbs.encode(self._coder(), image, progress, out, memory, resume)
 
     @overload
     def decode(self, indices: Array, shape: Size = None, *, progress: Report = None) -> Array: ...

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from clquant import images, params
+from clquant import flow, images, params
 from clquant.images import lazy
 from clquant.images.file_sinks import About, digest_of
 from clquant.images.sinks import Sink, SinkResult
@@ -84,34 +85,14 @@ class BlockCoder:
 
     def encode(self, picture: images.Picture, progress: Progress) -> Table:
         """The index of the nearest codeword of every block; on the device if the picture is there."""
-        shape = self.shape
         session = open_session(self.queue, images.device_arrays([picture]))
-        rows, columns = shape.table_shape(picture.height, picture.width)
-        dtype = index_dtype(len(self.rows))
-        with session.scope() as scope, contextlib.ExitStack() as inside:
-            picture = picture.send(session, scope)
-            search = inside.enter_context(open_search(session, self.rows, shape))
-            if picture.on_device:
-                result = session.new_array((rows, columns), dtype)
-                for row0, row1 in bands(session, picture, shape):
-                    with session.scope() as inner:
-                        band = picture.upload(session, inner, row0, row1)
-                        offset = row0 // shape.rows * columns
-                        search.run(band, row1 - row0, picture.width, images.buffer_of(result), offset)
-                    progress.report(-(-row1 // shape.rows) * columns, rows * columns)
-                return session.hand_over(result)
-            whole = picture.result(session, (rows, columns), dtype)
-            for row0, row1 in picture.parts(session, band_bytes(picture, shape), shape.rows):
-                part = row0 // shape.rows, -(-row1 // shape.rows)
-                if isinstance(whole, SinkResult) and whole.has(part[1]):
-                    continue
-                with session.scope() as inner:
-                    indices = whole.room(inner, *part)
-                    band = picture.upload(session, inner, row0, row1)
-                    search.run(band, row1 - row0, picture.width, indices)
-                    whole.store(inner, *part, indices)
-                progress.report(part[1] * columns, rows * columns)
-            return whole.array()
+        found: Table = flow.in_bands(session, picture, self.encoding, progress)
+        return found
+
+    @property
+    def encoding(self) -> Encoded:
+        """The job that makes index tables."""
+        return Encoded(self.rows, self.shape)
 
     def encode_to_host(self, picture: images.Picture, progress: Progress) -> npt.NDArray[np.integer[Any]]:
         """As `encode`, on the host in every case."""
@@ -229,9 +210,38 @@ def check_size(shape: Any, table: tuple[int, int], block: BlockShape) -> tuple[i
     return height, width
 
 
-def bands(session: Session, picture: images.Picture, shape: BlockShape) -> Iterator[tuple[int, int]]:
-    """Bands of whole block rows whose pixels, whole blocks and indices each fit one allocation."""
-    yield from images.row_bands(picture.height, band_bytes(picture, shape), session, shape.rows)
+@dataclass(frozen=True, eq=False)
+class Encoded(flow.Map):
+    """The index of the nearest codeword of every block."""
+
+    rows: npt.NDArray[np.uint8]  # (N, K), the codewords
+    shape: BlockShape
+
+    max_bits = 8
+
+    @property
+    def block(self) -> tuple[int, int]:
+        """The codewords'."""
+        return self.shape.rows, self.shape.columns
+
+    def result(self, picture: images.Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
+        """A table of indices."""
+        if picture.channels != self.shape.channels:
+            raise InvalidArgument(f"image has {picture.channels} channels; this codebook is for {self.shape.channels}")
+        return self.shape.table_shape(picture.height, picture.width), index_dtype(len(self.rows))
+
+    @contextlib.contextmanager
+    def open(self, session: Session, scope: Scope, picture: images.Picture) -> Iterator[flow.Steps]:  # noqa: ARG002
+        """Bring the codewords to the device, or find them there."""
+        with open_search(session, self.rows, self.shape) as search:
+
+            def step(session: Session, scope: Scope, portion: flow.Portion) -> None:  # noqa: ARG001
+                search.run(portion.pixels, portion.row1 - portion.row0, picture.width, portion.out)
+
+            columns = self.shape.table_shape(1, picture.width)[1]
+            # A row of pixels as whole blocks, or of indices.
+            row_bytes = columns * max(self.shape.columns * self.shape.channels, 2)
+            yield flow.Steps(step, rows=self.shape.rows, row_bytes=row_bytes, unit=columns)
 
 
 def _bounded(session: Session, height: int, row_bytes: int, multiple_of: int, memory: int) -> list[tuple[int, int]]:
@@ -239,11 +249,6 @@ def _bounded(session: Session, height: int, row_bytes: int, multiple_of: int, me
     most = max(memory // (lazy.BANDS_IN_MEMORY * row_bytes) // multiple_of, 1) * multiple_of
     whole = images.row_bands(height, row_bytes, session, multiple_of)
     return [(row, min(row + most, end)) for begin, end in whole for row in range(begin, end, most)]
-
-
-def band_bytes(picture: images.Picture, shape: BlockShape) -> int:
-    """Bytes that a pixel row takes in the largest of a band's buffers."""
-    return shape.table_shape(1, picture.width)[1] * max(shape.columns * shape.channels, 2)
 
 
 def _packed(session: Session, scope: Scope, array: Array) -> Buffer:

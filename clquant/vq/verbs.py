@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant import params
+from clquant import flow, params
 from clquant.images import ImageLike, lazy
 from clquant.images.collections import verbs_of
 from clquant.images.result_files import writing
@@ -23,16 +23,13 @@ if TYPE_CHECKING:
     from clquant.vq.codec import VQCodec
 
 
-def encode(
-    codec: VQCodec, coder: BlockCoder, image: ImageLike, progress: Report, out: Any, memory: Any, resume: bool
-) -> Table:
+def encode(coder: BlockCoder, image: ImageLike, progress: Report, out: Any, memory: Any, resume: bool) -> Table:
     """As `VQCodec.encode`, with the codec's codebook ready in a coder."""
-    report = Progress(params.callback("progress", progress))
-    collection = verbs_of(image)
-    if collection is not None:
-        return collection.encode(image, codec, out, coder.about("encode", resume), report)  # type: ignore[no-any-return]
-    with writing(out, coder.about("encode", resume)) as sink:
-        return coder.encode(coder.read(image, sink, memory), report)
+    about = coder.about("encode", resume)
+    found: Table = flow.run(
+        coder.encoding, image, queue=coder.queue, progress=progress, out=out, about=about, memory=memory
+    )
+    return found
 
 
 def decode(

@@ -124,7 +124,10 @@ def test_a_file_is_read_once(tmp_path, queue, rng, monkeypatch):
 
 
 def test_an_error_needs_no_candidate_lists(queue, rng, monkeypatch):
-    monkeypatch.setattr(pipeline, "map_nearest", lambda band, out: band.session.fill(out, np.uint8(0), band.count))
+    def first(job, palette, session, scope, portion):
+        session.fill(portion.out, np.uint8(0), portion.count)
+
+    monkeypatch.setattr(pipeline.Nearest, "chosen", first)
     monkeypatch.setattr(CandidateLister, "fine", None)
     image = rng.integers(0, 256, (9, 14, 3), dtype=np.uint8)
     with force_tuning({"mapping.grid_pays": 1}), force_variant("portable"):

@@ -13,7 +13,9 @@ import pytest
 
 import clquant
 from clquant import KMeansPalette, images, runtime
-from clquant.halftone.pinwheel.bands import block_bands, rows_that_fill
+from clquant.flow import Steps
+from clquant.flow.driver import bands_of
+from clquant.halftone.pinwheel.bands import rows_that_fill
 from clquant.histogram import counting
 from clquant.images import upload
 from clquant.palette import engine
@@ -50,7 +52,8 @@ def test_bands_are_of_whole_multiples(session: runtime.Session, bands: int, rows
 def test_bands_of_blocks_have_the_rows_that_keep_a_device_busy(session: runtime.Session, least: int, rows: int) -> None:
     picture = images.read(np.zeros((512, 200), np.uint8))
     with runtime.force_tuning({"transfer.bands": 8}):
-        found = list(block_bands(picture, 200, 2, 4, session, least))
+        steps = Steps(lambda *_: None, rows=4, reach=4, least_rows=least)
+        found = bands_of(session, picture, steps, 200)
     assert [band[2:] for band in found] == [(row, min(row + rows, 512)) for row in range(0, 512, rows)]
     assert all(first <= max(valid - 4, 0) and end >= min(valid_end + 4, 512) for first, end, valid, valid_end in found)
 
@@ -81,8 +84,8 @@ def test_progress_stops_between_parts_and_the_next_call_is_whole(
     image = rng.integers(0, 256, (97, 61, 3), dtype=np.uint8)
     palette = clquant.Palette(rng.integers(0, 256, (40, 3), dtype=np.uint8))
     expected = engine.predict(image, palette, queue=session.queue)
-    with pytest.raises(runtime.StoppedError, match="at 2 of 4"):
-        engine.predict(image, palette, queue=session.queue, progress=lambda done, _: done < 2)
+    with pytest.raises(runtime.StoppedError, match="at 56 of 97"):
+        engine.predict(image, palette, queue=session.queue, progress=lambda done, _: done < 50)
     assert np.array_equal(engine.predict(image, palette, queue=session.queue), expected)
 
 

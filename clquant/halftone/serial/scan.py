@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from clquant import images, runtime
+from clquant import flow, runtime
 from clquant.color import spaces
 from clquant.color.palette import Palette
 from clquant.dithering import diffusion_waves
+from clquant.dithering.error_diffusion import MAX_SIDE, Diffused
+from clquant.flow import Steps
 from clquant.halftone.serial import lanes as serial_lanes
 from clquant.halftone.serial import rows as serial_rows
 from clquant.halftone.serial import tiles, warps
@@ -21,7 +24,7 @@ from clquant.halftone.serial.lanes import SerialLanes
 from clquant.halftone.serial.rows import SerialRows
 from clquant.halftone.serial.tiles import SerialTiles
 from clquant.halftone.serial.warps import SerialWarps
-from clquant.images import Picture, row_bands
+from clquant.images import Picture
 from clquant.mapping.palette_cache import open_palette
 from clquant.mapping.search import is_cpu
 
@@ -97,23 +100,26 @@ PALETTE_FORMS = (
 """To a palette: all but the lanes are those of `clquant.dithering.error_diffusion`."""
 
 
-def in_lanes(session: runtime.Session, picture: Picture, palette: Palette) -> bool:
-    """Whether `palette_in_lanes` is the form to take: it knows no alpha."""
-    return session.choose(PALETTE_FORMS).name == "lanes" and not palette.has_alpha and picture.channels != 4
+@dataclass(frozen=True)
+class Classic(Diffused):
+    """Palette indices (H, W) by Floyd and Steinberg's serial scan, on CPUs in lanes, which know no alpha."""
 
+    @contextlib.contextmanager
+    def open(self, session: runtime.Session, scope: runtime.Scope, picture: Picture) -> Iterator[Steps]:
+        """Make the tables of the form that a scan takes."""
+        palette, by_lanes = self.palette, session.choose(PALETTE_FORMS).name == "lanes" and picture.bits == 8
+        if not by_lanes or palette.has_alpha or picture.channels == 4:
+            with self.open_below(session, scope, picture) as steps:
+                yield steps
+            return
+        with open_palette(session, palette, spaces.space(self.color_space, alpha=False), picture.pixels) as on_device:
+            given = {**on_device.lane_arguments(), "colors": scope.copy_of(_packed(palette))}
+            constants, sizes = on_device.constants(picture.channels), (picture.height, picture.width)
+            yield _steps(SerialLanes(session, scope, serial_lanes.PALETTE, constants, given, *sizes), picture)
 
-def palette_in_lanes(
-    session: runtime.Session, picture: Picture, palette: Palette, color_space: str, report: runtime.Progress
-) -> npt.NDArray[Any] | runtime.Array:
-    """Palette indices (H, W) by Floyd and Steinberg's serial scan on a CPU; on the device as the picture is."""
-    with (
-        session.scope() as scope,
-        open_palette(session, palette, spaces.space(color_space, alpha=False), picture.pixels) as on_device,
-    ):
-        given = {**on_device.lane_arguments(), "colors": scope.copy_of(_packed(palette))}
-        sizes = picture.height, picture.width
-        scan = SerialLanes(session, scope, serial_lanes.PALETTE, on_device.constants(picture.channels), given, *sizes)
-        return _in_bands(session, picture, palette.index_dtype, scan, report)
+    def open_below(self, session: runtime.Session, scope: runtime.Scope, picture: Picture) -> Any:
+        """As `Diffused.open`."""
+        return super().open(session, scope, picture)
 
 
 def _packed(palette: Palette) -> npt.NDArray[np.uint32]:
@@ -121,38 +127,28 @@ def _packed(palette: Palette) -> npt.NDArray[np.uint32]:
     return palette.rgba()[:, :3].astype(np.uint32) @ np.array([1, 1 << 8, 1 << 16], np.uint32)
 
 
-def serial_gray(
-    session: runtime.Session, picture: Picture, report: runtime.Progress
-) -> npt.NDArray[Any] | runtime.Array:
+@dataclass(frozen=True)
+class BlackAndWhite(flow.Map):
     """0 and 255 (H, W) by Floyd and Steinberg's serial scan, equal to Pillow's ``convert("1")``."""
-    opened: Callable[..., AbstractContextManager[_Scan]] = session.choose(GRAY_FORMS).launchers[0]
-    with opened(session, picture) as scan:
-        return _in_bands(session, picture, np.dtype(np.uint8), scan, report)
+
+    is_serial, max_bits, max_side = True, 8, MAX_SIDE
+
+    def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
+        """Values (H, W)."""
+        return (picture.height, picture.width), np.uint8
+
+    @contextlib.contextmanager
+    def open(self, session: runtime.Session, scope: runtime.Scope, picture: Picture) -> Iterator[Steps]:  # noqa: ARG002
+        """Make the tables of the form that a device takes."""
+        opened: Callable[..., AbstractContextManager[_Scan]] = session.choose(GRAY_FORMS).launchers[0]
+        with opened(session, picture) as scan:
+            yield _steps(scan, picture)
 
 
-def _in_bands(
-    session: runtime.Session, picture: Picture, dtype: np.dtype[Any], scan: _Scan, report: runtime.Progress
-) -> npt.NDArray[Any] | runtime.Array:
-    """Bands of whole tiles, top to bottom; the last row's errors of one are the first of the next."""
-    shape, out_bytes = (picture.height, picture.width), picture.width * dtype.itemsize
-    device = session.new_array(shape, dtype) if picture.on_device else None
-    host = None if picture.on_device else picture.result(session, shape, dtype)
-    row_bytes = max(scan.row_bytes, picture.width * picture.channels, out_bytes)
-    for row0, row1 in row_bands(picture.height, row_bytes, session, scan.rows, picture):
-        count = row1 - row0
-        with session.scope() as band:
-            image = picture.upload(session, band, row0, row1)
-            if device is not None and count == picture.height:
-                output = images.buffer_of(device)
-            else:
-                output = band.empty(count * out_bytes) if host is None else host.room(band, row0, row1)
-            scan.run(band, image, output, count)
-            if device is not None and count < picture.height:
-                session.copy(images.buffer_of(device), output, count * out_bytes, 0, row0 * out_bytes)
-            if host is not None:
-                host.store(band, row0, row1, output)
-        report.report(row1, picture.height)
-    if host is not None:
-        return host.array()
-    assert device is not None
-    return session.hand_over(device)
+def _steps(scan: _Scan, picture: Picture) -> Steps:
+    """Bands of whole tiles; the last row's errors of one are the first of the next."""
+
+    def step(session: runtime.Session, scope: runtime.Scope, band: flow.Portion) -> None:  # noqa: ARG001
+        scan.run(scope, band.pixels, band.out, band.row1 - band.row0)
+
+    return Steps(step, rows=scan.rows, row_bytes=scan.row_bytes, least_rows=picture.height)
