@@ -92,7 +92,7 @@ def predict(
         the lowest index. A name or an object chooses a way to dither.
     queue : pyopencl.CommandQueue, optional
     progress : callable, optional
-        Called with (done, total) parts of the image; returning False stops the job.
+        Called with (rows done, rows), by `SearchDither` with passes; returning False stops the job.
     out : object or path-like, optional
         Gets the result instead of a new array, of an image that is not on the device: with ``shape`` and
         ``__setitem__`` of rows (NumPy, zarr, h5py), of the result's shape and of a dtype that holds it. Or the path
