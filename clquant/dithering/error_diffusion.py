@@ -157,10 +157,10 @@ class ErrorDiffusion(JobDither):
         carried = Carried() if above is None else replace(above)
         picture = replace(images.read(image, max_bits=16), origin=(carried.rows, 0))
         session = runtime.open_session(queue, images.device_arrays([picture]))
-        job = self.job(as_palette(palette), color_space)
+        job = self._job(as_palette(palette), color_space)
         return flow.in_bands(session, picture, job, runtime.Progress(None), carried=carried), carried
 
-    def job(self, palette: Palette, color_space: str) -> Diffused:
+    def _job(self, palette: Palette, color_space: str) -> Diffused:
         """The job of `dither`."""
         self._checked(color_space, palette.has_alpha)
         return Diffused(palette, color_space, copy.copy(self))

@@ -78,7 +78,7 @@ class OrderedDither(JobDither):
         size = params.choice("size", params.integer("size", self.size, 2, 256), [2**n for n in range(1, 9)])
         return threshold_maps.bayer(size.bit_length() - 1)
 
-    def job(self, palette: Palette, color_space: str) -> flow.Map:
+    def _job(self, palette: Palette, color_space: str) -> flow.Map:
         """The job of `dither`."""
         mask, strength = self.thresholds(), params.real("strength", self.strength, 0, 1)
         return Ordered(palette, color_space, mask=mask, strength=round(strength * FULL_STRENGTH))

@@ -41,7 +41,7 @@ class Ditherer(Protocol):
 class JobDither:
     """A way to dither that is a job of `clquant.flow`."""
 
-    def job(self, palette: Palette, color_space: str) -> flow.Map:
+    def _job(self, palette: Palette, color_space: str) -> flow.Map:
         """Return the job that chooses indices; raises InvalidArgument or InvalidType if a parameter is not allowed."""
         raise NotImplementedError
 
@@ -81,7 +81,7 @@ class JobDither:
         StoppedError
             If `progress` returned False.
         """
-        return flow.run(self.job(as_palette(palette), color_space), image, queue=queue, progress=progress)
+        return flow.run(self._job(as_palette(palette), color_space), image, queue=queue, progress=progress)
 
 
 _DITHERERS: dict[str, Ditherer] = {}
@@ -140,4 +140,4 @@ def find_dither(dither: Any) -> Ditherer | None:
 def job_of(ditherer: Ditherer, palette: Palette, color_space: str) -> flow.Map | None:
     """The job of a ditherer; None for the caller's own, which may have none."""
     owner = getattr(ditherer, "__self__", None)
-    return owner.job(palette, color_space) if isinstance(owner, JobDither) else None
+    return owner._job(palette, color_space) if isinstance(owner, JobDither) else None

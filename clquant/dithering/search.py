@@ -62,7 +62,7 @@ class SearchDither(JobDither):
     def __repr__(self) -> str:
         return f"SearchDither(passes={self.passes}, sharpness={self.sharpness})"
 
-    def job(self, palette: Palette, color_space: str) -> flow.Map:
+    def _job(self, palette: Palette, color_space: str) -> flow.Map:
         """The job of `dither`; in ``"srgb"`` errors are of Y, Cb and Cr, else of light or of OKLab."""
         params.choice("color_space", color_space, spaces.NAMES)
         passes = params.integer("passes", self.passes, 1, MOST_PASSES)

@@ -97,7 +97,7 @@ def floyd_steinberg(
 class _Classic(JobDither):
     """``"floyd-steinberg"``."""
 
-    def job(self, palette: Palette, color_space: str) -> Classic:
+    def _job(self, palette: Palette, color_space: str) -> Classic:
         """The serial scan with errors of 8-bit values."""
         return Classic(palette, color_space, ErrorDiffusion(CLASSIC, error_space="srgb"))
 
@@ -105,9 +105,9 @@ class _Classic(JobDither):
 class _Pinwheel(JobDither):
     """``"pinwheel"``."""
 
-    def job(self, palette: Palette, color_space: str) -> flow.Map:
+    def _job(self, palette: Palette, color_space: str) -> flow.Map:
         """The halftone to a palette."""
-        return PinwheelHalftoner(palette=palette, color_space=color_space, linear=color_space == "linear").job()
+        return PinwheelHalftoner(palette=palette, color_space=color_space, linear=color_space == "linear")._job()
 
 
 register_dither("floyd-steinberg", _Classic().dither)

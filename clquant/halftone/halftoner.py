@@ -271,9 +271,9 @@ class PinwheelHalftoner(Estimator):
         parameters = {name: value for name, value in self.get_params().items() if name != "queue"}
         settings = {"output": kind, "parameters": digest_of(parameters) if resume else ""}
         about = About(entries, image, resume, settings)
-        return flow.run(self.job(kind), image, **given, out=out, about=about, memory=memory)  # type: ignore[no-any-return]
+        return flow.run(self._job(kind), image, **given, out=out, about=about, memory=memory)  # type: ignore[no-any-return]
 
-    def job(self, kind: str = "values", max_bits: int = 16) -> LevelHalftone | PaletteHalftone:
+    def _job(self, kind: str = "values", max_bits: int = 16) -> LevelHalftone | PaletteHalftone:
         """The scan that makes `kind`; values, level numbers or indices."""
         if self.palette is not None:
             return PaletteHalftone(as_palette(self.palette), self._vector_settings())
@@ -305,7 +305,7 @@ class PinwheelHalftoner(Estimator):
         progress: runtime.ProgressCallback | None,
     ) -> npt.NDArray[np.uint8] | runtime.Array:
         """The halftone after some passes of direct binary search."""
-        report, start = runtime.Progress(params.callback("progress", progress)), self.job("levels", max_bits=8)
+        report, start = runtime.Progress(params.callback("progress", progress)), self._job("levels", max_bits=8)
         picture = images.read(image)
         if self.palette is None and self.levels > MOST_LEVELS:
             raise runtime.InvalidArgument(

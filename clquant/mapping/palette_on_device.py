@@ -13,7 +13,6 @@ from clquant.color.palette import Palette, TransparencyError
 from clquant.color.spaces import Space
 from clquant.mapping.candidates import FAR, CandidateLister, fine_shift, is_finer
 from clquant.mapping.candidates_lanes import LaneGrid, distinct_entries, int4
-from clquant.mapping.lookup import ColorLookup
 from clquant.runtime import Buffer, Scope, Session
 
 METRICS = ("l2", "l1")
@@ -210,19 +209,6 @@ class PaletteOnDevice:
         """Wait, and refuse what was mapped if pixels of alpha 0 met a palette without an entry of alpha 0."""
         if self.palette.transparent_index is None and self.session.download(self._missing, 1, np.int32)[0]:
             raise TransparencyError
-
-    def apply(self, indices: Buffer, count: int, out: Buffer) -> None:
-        """Queue the lookup of the palette's colours.
-
-        Parameters
-        ----------
-        indices : pyopencl.Buffer
-            (count) of the palette's index dtype, each below the palette's length.
-        out : pyopencl.Buffer
-            Gets (count, 4) uint8 where the palette has alpha, else (count, 3).
-        """
-        lookup = self.cached("lookup", lambda: ColorLookup(self.session, self.scope, self.palette))
-        lookup.apply(indices, count, out)
 
 
 def _points(rgba: npt.NDArray[np.uint8], space: Space) -> npt.NDArray[np.int32]:

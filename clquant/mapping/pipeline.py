@@ -20,7 +20,7 @@ from clquant.mapping.palette_cache import open_palette
 from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.mapping.pixel_batch import PixelBatch
 from clquant.mapping.search import search_of
-from clquant.runtime import Scope, Session
+from clquant.runtime import Scope, Session, cached_job
 
 
 @dataclass(frozen=True)
@@ -83,19 +83,22 @@ class Colored(flow.Scan):
 
     def open(self, session: Session, scope: Scope, picture: Picture) -> contextlib.AbstractContextManager[Steps]:
         """Open the indices, and bring the colours to the device."""
-        return self._opened(self.indices.open(session, scope, picture), session, scope, picture)
+        return self._opened(self.indices.open(session, scope, picture), session, picture)
 
     def open_below(self, session: Session, scope: Scope, picture: Picture) -> contextlib.AbstractContextManager[Steps]:
         """As `open`, for indices that are a scan."""
         assert isinstance(self.indices, flow.Scan)
-        return self._opened(self.indices.open_below(session, scope, picture), session, scope, picture)
+        return self._opened(self.indices.open_below(session, scope, picture), session, picture)
 
     @contextlib.contextmanager
     def _opened(
-        self, indices: contextlib.AbstractContextManager[Steps], session: Session, scope: Scope, picture: Picture
+        self, indices: contextlib.AbstractContextManager[Steps], session: Session, picture: Picture
     ) -> Iterator[Steps]:
-        lookup, size = ColorLookup(session, scope, self.palette), self.palette.index_dtype.itemsize
-        with indices as steps:
+        size, key = self.palette.index_dtype.itemsize, ("colors", self.palette)
+        with (
+            cached_job(session, key, lambda own: ColorLookup(session, own, self.palette)) as lookup,
+            indices as steps,
+        ):
 
             def step(session: Session, scope: Scope, portion: Portion) -> None:
                 rows = portion.last - portion.first if steps.fills_reach else portion.row1 - portion.row0
