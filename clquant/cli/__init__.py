@@ -30,21 +30,7 @@ def complete() -> None:
 def main(
     arguments: Sequence[str] | None = None, *, running: contextlib.AbstractContextManager[None] | None = None
 ) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Default: the process's own.
-    running : context manager, optional
-        Entered while there is work under way.
-
-    Returns
-    -------
-    int
-        0 where all went well; 1 where the program itself failed; 2 on bad input or usage; 130 on Ctrl-C; 141
-        where the reader of a pipe went away.
-    """
+    """Run the command."""
     try:
         given = sys.argv[1:] if arguments is None else list(arguments)
         named = given[:1] if given and given[0] in COMMANDS else COMMANDS

@@ -1,4 +1,4 @@
-"""What the subcommands share: options, devices, messages, progress."""
+"""Options, devices, messages and progress of all subcommands."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Source:
 
     @property
     def shown(self) -> str:
-        """What errors call it."""
+        """Its name in errors."""
         return "standard input" if self.piped else params.shown(self.path)
 
 

@@ -29,7 +29,7 @@ _ORIENTATION, _FIRST_TURNED = 0x0112, 5
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a picture file holds.
+    """A picture file's content.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Loaded:
         return os.path.getsize(source.path) if os.path.isfile(source.path) else None
 
     def options(self, kind: str) -> dict[str, Any]:
-        """What a file of some format keeps of it, as options of `IndexedImage.to_bytes`."""
+        """Options of `IndexedImage.to_bytes` for the metadata that a format keeps."""
         kept: dict[str, Any] = {}
         if self.dpi is not None and kind in WITH_DPI:
             kept["dpi"] = self.dpi
@@ -86,7 +86,7 @@ class Loaded:
         return kept
 
     def lost(self, kind: str) -> list[str]:
-        """What a file of some format does not keep of it."""
+        """Names of the metadata that a format does not keep."""
         place = ["its place on the map"] if self.place and kind != "TIFF" else []
         profile = ["its ICC profile"] if self.icc_profile is not None and kind not in WITH_PROFILE else []
         return [*place, *profile, *self.unkept]
@@ -100,13 +100,13 @@ def note_lost(args: argparse.Namespace, source: Source, target: str, lost: Itera
 
 
 def unkept_by_tiff(path: str) -> tuple[str, ...]:
-    """What the first directory of a TIFF has that no result keeps; nothing for other files."""
+    """List the metadata of a TIFF's first directory that no result keeps; none for other files."""
     found = tiff_head.first_directory(path)
     return tuple(dict.fromkeys(name for tag, name in _UNKEPT_TAGS.items() if tag in found))
 
 
 def load(source: Source, keep_profile: bool = False, data: bytes | None = None, max_bits: int = 8) -> Loaded:
-    """An input's picture with what goes with it."""
+    """Load an input's picture with its metadata."""
     if data is None and not source.piped and (lazy.is_store(source.path) or geo.is_geotiff(source.path)):
         place, unkept = geo.place_tags(source.path), unkept_by_tiff(source.path)
         return Loaded(_pixels(source, max_bits), None, None, 1, None, False, None, place, unkept)
@@ -124,7 +124,7 @@ def load(source: Source, keep_profile: bool = False, data: bytes | None = None, 
 
 
 def load_still(args: argparse.Namespace, source: Source, why: str, **how: Any) -> Loaded:
-    """As `load`, saying so if the file has more frames."""
+    """Load a file's first frame, with a note if there are more."""
     loaded = load(source, **how)
     if loaded.frames > 1:
         common.note(args, f"{source.relative}: the first of {loaded.frames} frames; {why}")
@@ -132,17 +132,17 @@ def load_still(args: argparse.Namespace, source: Source, why: str, **how: Any) -
 
 
 def _pixels(source: Source, max_bits: int) -> Any:
-    """What is read as `clquant.images` reads it, and has nothing that goes with it."""
+    """Read a picture by `clquant.images`, without metadata."""
     return images.read(source.path, argument=source.shown, max_bits=max_bits).array
 
 
 def _piped(source: Source) -> bytes | None:
-    """What a pipe holds, which can be read once only; None of a file."""
+    """Read all bytes of a pipe; None for a file."""
     return inputs.read_bytes(source) if source.piped or not os.path.isfile(source.path) else None
 
 
 def _unkept(image: PIL.Image.Image) -> tuple[str, ...]:
-    """What an opened file has that no result keeps; its orientation counts, and is in the pixels."""
+    """List an opened file's metadata that no result keeps; its orientation is in the pixels."""
     info, found = image.info, []
     try:
         if image.format != "TIFF" and set(image.getexif()) - {_ORIENTATION}:
@@ -188,7 +188,7 @@ class Film:
 
 
 def load_film(source: Source, data: bytes | None = None) -> Film:
-    """Every frame of an input, by the rules of `clquant.images`; one of what is no animation."""
+    """Load every frame of an input, by the rules of `clquant.images`."""
     data = data or _piped(source)
     file = source.path if data is None else data
     about = moving.about(file, source.shown)

@@ -49,7 +49,7 @@ class Outputs:
         option: str = "-o",
         suffixes: Collection[str] | None = None,
     ) -> list[str]:
-        """Where the result of every input goes."""
+        """Choose the place of every input's result."""
         return [self._place(source, output, name(source), option, suffixes) for source in self._inputs]
 
     def one(self, output: str, option: str = "-o", suffixes: Collection[str] | None = None) -> str:
@@ -157,14 +157,14 @@ def kind_of(target: str) -> str:
 
 
 def source_name(kind: str | None, target: str | None, source: Source) -> dict[str, str]:
-    """What arrays in a C source are called, as an option of `IndexedImage.to_bytes`: after its file, or its input."""
+    """Name the arrays of a C source after its file or input, as an option of `IndexedImage.to_bytes`."""
     if kind not in SOURCES:
         return {}
     return {"name": identifier(source.stem if target in (None, STDOUT) else pathlib.PurePath(str(target)).stem)}
 
 
 def lossless_kind(target: str, spoils: str) -> str:
-    """As `kind_of`, of formats without loss."""
+    """Return the format of a place, refusing formats with losses."""
     kind = kind_of(target)
     if kind in LOSSY:
         raise InvalidArgument(
@@ -231,7 +231,7 @@ def picture_bytes(image: PIL.Image.Image, kind: str, target: str, **options: Any
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """What two names of one regular file have in common; None where there is none."""
+    """Device and inode of a regular file; None if there is none."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):

@@ -60,7 +60,7 @@ def write(data: bytes) -> None:
 
 
 def show(data: bytes) -> None:
-    """As `write`, into terminals too: what terminals take."""
+    """Write what terminals take to standard output, also into a terminal."""
     with _output_errors():
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()

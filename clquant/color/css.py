@@ -18,13 +18,7 @@ ALLOWED = "'#rgb', '#rrggbb', '#rrggbbaa' or a CSS name such as 'rebeccapurple'"
 
 
 def css_color(text: str) -> tuple[int, ...] | None:
-    """The values of a colour as CSS writes it, 3 or, with alpha, 4 integers from 0 to 255; None for other text.
-
-    Parameters
-    ----------
-    text : str
-        ``#rgb``, ``#rgba``, what `hex_color` takes, one of the 148 names in any case, or ``transparent``.
-    """
+    """Parse a CSS colour (``#rgb`` to ``#rrggbbaa``, a name) into 3 or 4 integers to 255; None for other text."""
     short = _SHORT.match(text)
     if short is not None:
         return tuple(17 * int(digit, 16) for digit in short[1])

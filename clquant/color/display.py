@@ -22,7 +22,7 @@ _NEIGHBOURS = np.stack(np.meshgrid(*[[0, -1, 1]] * 3, indexing="ij"), axis=-1).r
 
 @dataclass(frozen=True)
 class DisplayFormat:
-    """How many bits red, green and blue have.
+    """Bits of red, green and blue.
 
     Attributes
     ----------
@@ -41,13 +41,7 @@ class DisplayFormat:
         return np.asarray(repeated >> (-8 % bits))
 
     def places(self, colors: Colors) -> npt.NDArray[np.int64]:
-        """(n, 3) int64: which level of each channel is nearest to 8-bit values; ties: the lower.
-
-        Parameters
-        ----------
-        colors : ndarray
-            (n, 3) or (n, 4) uint8.
-        """
+        """(n, 3) int64: which level of each channel is nearest to 8-bit values; ties: the lower."""
         found = np.empty((len(colors), 3), np.int64)
         for channel in range(3):
             levels = self.levels(channel)
@@ -55,34 +49,16 @@ class DisplayFormat:
         return found
 
     def colors_at(self, places: npt.NDArray[np.int64]) -> Colors:
-        """(n, 3) uint8: the colours of some levels.
-
-        Parameters
-        ----------
-        places : ndarray
-            (n, 3) integers.
-        """
+        """(n, 3) uint8: the colours of some levels."""
         channels = [self.levels(channel)[places[:, channel]] for channel in range(3)]
         return np.stack(channels, axis=1).astype(np.uint8)
 
     def nearest(self, colors: Colors) -> Colors:
-        """Colours with each channel at its nearest level; alpha, if they have it, as it is.
-
-        Parameters
-        ----------
-        colors : ndarray
-            (n, 3) or (n, 4) uint8.
-        """
+        """Colours with each channel at its nearest level; alpha, if they have it, as it is."""
         return np.concatenate([self.colors_at(self.places(colors)), colors[:, 3:]], axis=1)
 
     def codes(self, colors: Colors) -> npt.NDArray[np.uint16]:
-        """(n,) uint16: red's bits, then green's, then blue's in the lowest ones, of the nearest levels.
-
-        Parameters
-        ----------
-        colors : ndarray
-            (n, 3) or (n, 4) uint8.
-        """
+        """(n,) uint16: red's bits, then green's, then blue's in the lowest ones, of the nearest levels."""
         places = self.places(colors)
         _, green, blue = self.bits
         return (places[:, 0] << green + blue | places[:, 1] << blue | places[:, 2]).astype(np.uint16)
@@ -111,16 +87,6 @@ def nearest_displayable(display: DisplayFormat, space: Space, means: Int, unit: 
     From the colour whose channels are nearest to the place's own, always on to the nearest of the 26 neighbours among
     the levels (ties: the first in the order 0, -1, 1 of red, green, blue), while that is nearer. Where a channel is an
     axis, in ``"srgb"`` and ``"linear"`` without alpha, no other colour is nearer.
-
-    Parameters
-    ----------
-    means : ndarray
-        (n, dims) int64, in 1 / `unit` of the space's coordinates; `unit` times an extent is below 2^30.
-
-    Returns
-    -------
-    ndarray
-        (n, 3) uint8, or (n, 4) with alpha; alpha is not restricted, and a colour of alpha 0 is (0, 0, 0, 0).
     """
     if not len(means):
         return np.zeros((0, 4 if space.alpha else 3), np.uint8)

@@ -282,7 +282,7 @@ class IndexedImage:
         return image, {} if transparent is None else {"transparency": transparent}
 
     def counts(self) -> npt.NDArray[np.int64]:
-        """How many pixels have each palette colour.
+        """Count the pixels of each palette colour.
 
         Returns
         -------

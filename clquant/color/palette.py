@@ -21,14 +21,7 @@ from clquant.runtime import InvalidArgument, InvalidType, PictureError, reports_
 
 
 def checked_colors(colors: Any, argument: str = "colors") -> npt.NDArray[np.uint8]:
-    """Colours a person gave, as (n, 3) or (n, 4) uint8.
-
-    Parameters
-    ----------
-    colors : Palette or array_like
-        A palette; n colours of 3 or 4 integers from 0 to 255; or a list or tuple of n CSS colours as
-        text, such as ``"#ff8800"`` or ``"black"``.
-    """
+    """Check a palette, n colours of 3 or 4 integers, or CSS texts; return (n, 3) or (n, 4) uint8."""
     if isinstance(colors, Palette):
         return colors.colors
     if isinstance(colors, str | bytes | os.PathLike):
@@ -60,7 +53,7 @@ def checked_fixed(fixed: Any, n_colors: int) -> npt.NDArray[np.uint8]:
 
 
 def without(colors: npt.NDArray[np.uint8], others: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Those of (n, 4) colours that are none of the (m, 4) others, in their order."""
+    """Select the (n, 4) colours that are none of the (m, 4) others, in their order."""
     packed, taken = (np.ascontiguousarray(part).view(np.uint32)[:, 0] for part in (colors, others))
     return colors[~np.isin(packed, taken)]
 

@@ -91,7 +91,7 @@ def oklab_table() -> npt.NDArray[np.int32]:
 
 @functools.cache
 def deep_oklab_table() -> npt.NDArray[np.int32]:
-    """As `oklab_table`, of 16-bit codes: 9 x 65536 contributions, then the roots."""
+    """Make `oklab_table` for 16-bit codes: 9 x 65536 contributions, then the roots."""
     lights, half = deep_lights(2**24).astype(np.int64), 5 * 10**9
     weights = [int(Decimal(weight) * 10**10) for row in TO_LMS for weight in row]
     terms = [((weight * lights + half) // 10**10).astype(np.int32) for weight in weights]

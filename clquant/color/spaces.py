@@ -173,29 +173,12 @@ class Space:
         return np.zeros(1, np.int32)
 
     def values(self, colors: npt.NDArray[Any]) -> Int:
-        """Colours of 8 or 16 bits as integers from 0 to `white`.
-
-        Parameters
-        ----------
-        colors : ndarray of uint8, or uint16 in a space of 16-bit values
-        """
+        """Widen colours of 8 or 16 bits to int64 from 0 to `white`."""
         values = colors.astype(np.int64)
         return values * 257 if self.bits == 16 and colors.dtype == np.uint8 else values
 
     def coordinates(self, colors: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-        """Points of colours.
-
-        Parameters
-        ----------
-        colors : ndarray
-            (n, 3) or (n, 4) uint8, or uint16 in a space of 16-bit values; without an alpha column colours are opaque,
-            and in a space without alpha the column is ignored.
-
-        Returns
-        -------
-        ndarray
-            (n, dims) int32.
-        """
+        """Map (n, 3) or (n, 4) colours to (n, dims) int32 points; colours without alpha are opaque."""
         values, white = self.values(colors), self.white
         rgb = values[:, :3]
         if self.name == "linear":
@@ -219,16 +202,6 @@ class Space:
         The colour is first computed through the inverse equations and then moved to the nearest in this space
         among its 26 neighbours in RGB (ties: the first in the order of R, G, B) as long as that is nearer. A
         colour whose alpha is 0 is (0, 0, 0, 0).
-
-        Parameters
-        ----------
-        coordinates : ndarray
-            (n, dims) integers.
-
-        Returns
-        -------
-        ndarray
-            (n, 3) uint8, or (n, 4) with alpha.
         """
         points = coordinates.astype(np.int64)
         alpha = None
@@ -270,17 +243,7 @@ class Space:
 
 @functools.cache
 def space(name: str, alpha: bool, bits: int = 8) -> Space:
-    """The space of a name.
-
-    Parameters
-    ----------
-    name : str
-        ``"srgb"``, ``"linear"`` or ``"oklab"``.
-    alpha : bool
-        Whether colours have alpha.
-    bits : int
-        8 or 16, of the values.
-    """
+    """Return the space of a name, with or without alpha, for values of 8 or 16 bits."""
     params.choice("color_space", name, NAMES)
     if bits == 16:
         return _deep(space(name, alpha))
@@ -315,13 +278,6 @@ def luma_chroma(alpha: bool, bits: int = 8) -> Space:
 
     Coordinates of 8-bit colours are 256 to 1276, so that a colour and the errors of others may be beyond black and
     white. It is no space of `NAMES`: there is no way back from its coordinates to colours.
-
-    Parameters
-    ----------
-    alpha : bool
-        Whether colours have alpha.
-    bits : int
-        8 or 16, of the values.
     """
     if bits == 16:
         extent, neutral = (98431, 98431, 98431), (49216, 49216, 49216)

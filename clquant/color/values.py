@@ -43,7 +43,7 @@ def transparent_index(colors: npt.NDArray[np.uint8]) -> int | None:
 
 
 def as_array(values: npt.NDArray[Any], dtype: npt.DTypeLike | None, copy: bool | None) -> npt.NDArray[Any]:
-    """What an object's ``__array__`` gives, by NumPy's rules for `dtype` and `copy`."""
+    """Return an array as ``__array__`` does, by NumPy's rules for `dtype` and `copy`."""
     wanted = values.dtype if dtype is None else np.dtype(dtype)
     if copy is False and wanted != values.dtype:
         raise ValueError(f"an array of {wanted} needs a copy")

@@ -37,14 +37,7 @@ class driver_call:  # noqa: N801 - read as a function
 
 
 def begin(call: driver_call) -> None:
-    """Note a call as under way, unless the process is ending.
-
-    Raises
-    ------
-    SystemExit
-        When the process is ending, in other threads than the one that ends it: only daemon threads are left then,
-        which Python would end at their next step.
-    """
+    """Note a call as under way; ends a daemon thread if the process is ending, as Python would at its next step."""
     _under_way.add(call)
     if _ending_thread is not None and threading.get_ident() != _ending_thread:
         _stopped.add(threading.get_ident())

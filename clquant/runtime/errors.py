@@ -118,13 +118,7 @@ Thing = TypeVar("Thing", bound=Callable[..., Any] | type)
 
 
 def reports_memory(thing: Thing) -> Thing:
-    """A function, or a class with public methods, whose `MemoryError` is a `DeviceMemoryError` that says where it was.
-
-    Parameters
-    ----------
-    thing : callable or class
-        Of a class, its own public methods, operators and properties, not those it inherits.
-    """
+    """Decorate a function, or a class's own public methods, to raise `DeviceMemoryError` for `MemoryError`."""
     if not isinstance(thing, type):
         return cast(Thing, _reporting(thing))
     for name, member in list(vars(thing).items()):

@@ -50,18 +50,7 @@ class PreparedLaunch:
             set_arguments(self._native, self._args)
 
     def set(self, /, **arguments: Any) -> None:
-        """Change arguments for what is queued from now on.
-
-        Parameters
-        ----------
-        **arguments
-            NumPy scalars or arrays of the exact types, by their names in the kernel's signature.
-
-        Raises
-        ------
-        DeviceError
-            If the kernel has no argument of a name, or the device refuses.
-        """
+        """Set arguments by their names for what is queued from now on: NumPy scalars or arrays of the exact types."""
         try:
             for name, arg in arguments.items():
                 set_arguments(self._native, (arg,), self._kernel.place(name))
@@ -69,18 +58,7 @@ class PreparedLaunch:
             raise device_error(error, f"kernel {self._name}") from error
 
     def queue(self, groups: int | None = None) -> None:
-        """Queue the kernel.
-
-        Parameters
-        ----------
-        groups : int, optional
-            Work-groups along the one dimension, where they differ from those it was prepared with.
-
-        Raises
-        ------
-        DeviceMemoryError, DeviceError
-            If the device refuses or fails.
-        """
+        """Queue the kernel, with other work-groups along its one dimension if `groups` says how many."""
         sizes = self._sizes
         if groups is not None and self._groups is not None:
             sizes = (groups * self._groups[0],)
@@ -96,20 +74,7 @@ class PreparedLaunch:
 def nd_range(
     limits: Limits, kernel: Kernel, global_size: Shape, local_size: Shape | None
 ) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-    """Work-items and work-group size of a launch, a dimension each.
-
-    Parameters
-    ----------
-    global_size : int or tuple of int
-        Rounded up to a multiple of `local_size`.
-    local_size : int, tuple of int or None
-        None leaves it to the driver.
-
-    Raises
-    ------
-    DeviceError
-        If the work-group is over the device's limit.
-    """
+    """Round the work-items of each dimension up to whole work-groups; `local_size` None leaves those to the driver."""
     sizes = (global_size,) if isinstance(global_size, int | np.integer) else global_size
     groups = (local_size,) if isinstance(local_size, int | np.integer) else local_size
     if groups is None:
@@ -135,20 +100,7 @@ def set_arguments(kernel: cl.Kernel, args: Sequence[Any], first: int = 0) -> Non
 
 
 def kernel_for_group(session: Session, wanted: int, build: Callable[[int], Kernel]) -> tuple[Kernel, int]:
-    """A kernel that is built for its work-group size, and that size.
-
-    Parameters
-    ----------
-    wanted : int
-        The largest size that pays, in work-items.
-    build : callable
-        From a size, a power of two, to the kernel built for it.
-
-    Returns
-    -------
-    tuple
-        The kernel, and the largest power of two up to `wanted` that the device admits for the kernel so built.
-    """
+    """Build a kernel for its work-group size: the largest power of two up to `wanted` that the device admits for it."""
     local = 1 << (min(wanted, session.limits.work_group).bit_length() - 1)
     while True:
         kernel = build(local)

@@ -16,23 +16,9 @@ from clquant.runtime.transfer.copy import order_commands
 
 @reports_memory
 def open_session(queue: cl.CommandQueue | None = None, arrays: Sequence[pyopencl.array.Array] = ()) -> Session:
-    """The session of a job: on `queue`, else on the device arrays' common queue, else on the default device.
+    """Open a job's session: on `queue`, else the device arrays' common queue, else the default device.
 
-    Parameters
-    ----------
-    arrays : sequence of pyopencl.array.Array
-        The job's device inputs. What is pending for them on other queues than the job's is waited for.
-
-    Raises
-    ------
-    InvalidType
-        If `queue` is no command queue.
-    InvalidArgument
-        If device arrays are of another context than the queue, or disagree among themselves.
-    NoDeviceError
-        If there is no OpenCL device.
-    DeviceError
-        In a process forked after OpenCL was used (see `clquant.runtime.device.fork`), or if what is pending failed.
+    The job waits for what is pending for the arrays on other queues.
     """
     check_process()
     if queue is not None and not isinstance(queue, cl.CommandQueue):

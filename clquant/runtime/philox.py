@@ -16,20 +16,8 @@ WEYL = (0x9E3779B9, 0xBB67AE85)
 def philox4x32(counter: npt.ArrayLike, key: npt.ArrayLike) -> npt.NDArray[np.uint32]:
     """Four random 32-bit words for each counter.
 
-    Parameters
-    ----------
-    counter : array_like of uint32, shape (..., 4)
-        Where the numbers are used: position, step, purpose.
-    key : array_like of uint32, shape (2,)
-        The seed's low and high word.
-
-    Returns
-    -------
-    ndarray of uint32, shape (..., 4)
-
-    Notes
-    -----
-    J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+    Counters are uint32 (..., 4), the key (2,), the result (..., 4). J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw,
+    "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
     """
     words = np.asarray(counter, dtype=np.uint32).astype(np.uint64)
     low, high = (int(k) & 0xFFFFFFFF for k in np.asarray(key, dtype=np.uint64))

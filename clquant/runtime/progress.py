@@ -10,13 +10,7 @@ ProgressCallback = Callable[[int, int], object]
 
 
 class Progress:
-    """Reports (done, total) to a callback.
-
-    Parameters
-    ----------
-    callback : callable or None
-        Called as ``callback(done, total)``. If it returns False (the object itself), the job stops.
-    """
+    """Reports (done, total) to a callback, which stops the job by returning False."""
 
     def __init__(self, callback: ProgressCallback | None) -> None:
         self._callback = callback
@@ -27,22 +21,11 @@ class Progress:
         return self._callback is not None
 
     def part(self, before: int, total: int) -> Progress:
-        """The progress of one part of a job of `total` steps, of which `before` come before the part."""
+        """Make the progress of a stage of a job of `total` steps, of which `before` precede the stage."""
         callback = self._callback
         return Progress(None if callback is None else lambda done, _: callback(before + done, total))
 
     def report(self, done: int, total: int) -> None:
-        """Tell the callback that `done` of `total` steps are over.
-
-        Parameters
-        ----------
-        done, total : int
-            0 <= done <= total; the unit is the job's own.
-
-        Raises
-        ------
-        StoppedError
-            If the callback returned False.
-        """
+        """Tell the callback that `done` of `total` steps are over; raises StoppedError if it returns False."""
         if self._callback is not None and self._callback(done, total) is False:
             raise StoppedError(f"stopped by the progress callback at {done} of {total}")

@@ -33,21 +33,9 @@ LocalMemory = cl.LocalMemory
 
 
 class Session:
-    """What an engine works with while one of its methods runs.
+    """A queue with its device's limits, programs and launches, while one method of an engine runs.
 
     It holds no state between calls, so any number may share a queue and threads may each open their own.
-
-    Parameters
-    ----------
-    queue : pyopencl.CommandQueue
-        In-order or out-of-order; on the latter every command waits for the one before.
-    like : pyopencl.array.Array, optional
-        Device results get its class and its own attributes.
-
-    Raises
-    ------
-    DeviceError
-        If the queue's context is gone: some runtimes (Intel's for CPUs) do not keep it for the queue.
     """
 
     def __init__(self, queue: cl.CommandQueue, like: pyopencl.array.Array | None = None) -> None:
@@ -63,51 +51,23 @@ class Session:
         self.limits = Limits.of(queue.device)
 
     def program(self, file: str, **constants: int | str) -> Program:
-        """The program of a kernel file in `cl/`, built at its first use in this context.
-
-        Parameters
-        ----------
-        **constants : int or str
-            Become `#define`s in front of the source.
-
-        Raises
-        ------
-        BuildError
-            With the driver's whole log.
-        """
+        """Return the program of a file in `cl/` with `constants` as macros, built at its first use in this context."""
         return PROGRAMS.get(self.context, self.device, file, constants)
 
     def choose(self, table: Sequence[variants.Variant]) -> variants.Variant:
-        """The form of a kernel that this device takes (see `clquant.runtime.program.variants.choose`).
-
-        Raises
-        ------
-        InvalidArgument
-            If a form is forced that the device does not admit.
-        """
+        """Choose the form of a kernel for this device (see `clquant.runtime.program.variants.choose`)."""
         return variants.choose(table, self.limits)
 
     def tuned(self, name: str) -> int:
-        """A tunable number for this device (see `clquant.runtime.program.tuning`)."""
+        """Return a tuned number for this device (see `clquant.runtime.program.tuning`)."""
         return tuning.value(self.device, self.limits, name)
 
     def scope(self) -> Scope:
-        """Device memory that lives as long as the ``with`` block around it."""
+        """Open a scope of device memory, for a ``with`` block."""
         return Scope(self.queue, self.limits)
 
     def work_group_size(self, kernel: Kernel, wanted: int, local_bytes_per_item: int = 0) -> int:
-        """The largest power of two up to `wanted` that the compiled kernel and the device admit.
-
-        Parameters
-        ----------
-        local_bytes_per_item : int
-            Local memory passed as an argument, per work-item.
-
-        Returns
-        -------
-        int
-            At least 1.
-        """
+        """Return the largest work-group, a power of two up to `wanted`, that kernel and device admit; at least 1."""
         most = min(wanted, kernel.work_group(self.device), self.limits.work_group)
         if local_bytes_per_item:
             free = self.limits.local_memory - kernel.local_memory(self.device)
@@ -123,23 +83,9 @@ class Session:
         *args: Any,
         **named: Any,
     ) -> cl.Event:
-        """Queue a kernel.
+        """Queue a kernel; `global_size` is rounded up to a multiple of `local_size`, which None leaves to the driver.
 
-        Parameters
-        ----------
-        global_size : int or tuple of int
-            Work-items per dimension; rounded up to a multiple of `local_size`, so kernels guard their work.
-        local_size : int, tuple of int or None
-            None leaves it to the driver.
-        *args
-            Buffers, NumPy scalars and `LocalMemory` that the kernel's signature begins with.
-        **named
-            The kernel's other arguments by their names in its signature.
-
-        Raises
-        ------
-        DeviceMemoryError, DeviceError
-            If the device refuses or fails, or the kernel takes other arguments.
+        Arguments are buffers, NumPy scalars and `LocalMemory`: the first by place, others by the signature's names.
         """
         sizes, groups = nd_range(self.limits, kernel, global_size, local_size)
         native = kernel.native()
@@ -154,13 +100,7 @@ class Session:
     def prepare(
         self, scope: Scope, kernel: Kernel, global_size: Shape, local_size: Shape | None, /, *args: Any, **named: Any
     ) -> PreparedLaunch:
-        """A launch with its arguments set, to be queued again and again while a scope lasts; else as `launch`.
-
-        Raises
-        ------
-        DeviceError
-            If the device refuses the arguments.
-        """
+        """Set a kernel's arguments once, to queue it many times while a scope lasts; arguments as in `launch`."""
         sizes, groups = nd_range(self.limits, kernel, global_size, local_size)
         given = kernel.in_order(args, named) if named else args
         return PreparedLaunch(scope, self.queue, kernel, sizes, groups, given)
@@ -173,18 +113,7 @@ class Session:
         source_offset: int = 0,
         target_offset: int = 0,
     ) -> cl.Event:
-        """Queue a copy between two buffers.
-
-        Parameters
-        ----------
-        nbytes, source_offset, target_offset : int
-            In bytes.
-
-        Raises
-        ------
-        DeviceMemoryError, DeviceError
-            If the device refuses.
-        """
+        """Queue a copy between two buffers; sizes in bytes."""
         with device_errors("copying between buffers"):
             event = cl.enqueue_copy(
                 self.queue,
@@ -199,20 +128,7 @@ class Session:
         return event
 
     def fill(self, buffer: cl.Buffer, pattern: npt.NDArray[Any] | np.generic, nbytes: int, offset: int = 0) -> cl.Event:
-        """Queue a fill of part of a buffer with a repeated pattern.
-
-        Parameters
-        ----------
-        pattern : NumPy scalar or ndarray
-            1, 2, 4, 8 or 16 bytes.
-        nbytes, offset : int
-            In bytes, multiples of the pattern's.
-
-        Raises
-        ------
-        DeviceMemoryError, DeviceError
-            If the device refuses.
-        """
+        """Queue a fill of `nbytes` bytes of a buffer with a repeated pattern of 1, 2, 4, 8 or 16 bytes."""
         with device_errors("filling a buffer"):
             event = cl.enqueue_fill_buffer(self.queue, buffer, np.asarray(pattern), offset, nbytes)
             order_commands(self.queue)
@@ -220,20 +136,7 @@ class Session:
         return event
 
     def write(self, buffer: cl.Buffer, array: npt.NDArray[Any], offset: int = 0) -> None:
-        """Copy a host array into a buffer; the array is free to change afterwards.
-
-        Parameters
-        ----------
-        array : ndarray
-            C-contiguous.
-        offset : int
-            Bytes into the buffer.
-
-        Raises
-        ------
-        DeviceMemoryError, DeviceError
-            If the device refuses.
-        """
+        """Copy a C-contiguous host array into a buffer; the array is free to change afterwards."""
         upload = Upload(self.queue, self.limits, buffer, array, offset)
         try:
             upload.order()
@@ -245,46 +148,18 @@ class Session:
         return not self.limits.unified_memory and pinned_pool(self.context, self.device).holds(array)
 
     def download(self, buffer: cl.Buffer, shape: Shape, dtype: npt.DTypeLike, offset: int = 0) -> npt.NDArray[Any]:
-        """A host array with a buffer's content; waits for everything queued before.
-
-        Parameters
-        ----------
-        offset : int
-            Bytes into the buffer.
-
-        Raises
-        ------
-        DeviceMemoryError, DeviceError
-            If the device fails, in this copy or in what was queued before it.
-        """
+        """Download a buffer's content into a new host array; waits for everything queued before."""
         sizes = (shape,) if isinstance(shape, int | np.integer) else shape
         array, _ = new_host_array(self.queue, self.limits, sizes, dtype)
         self.download_into(array, buffer, offset)
         return array
 
     def download_into(self, array: npt.NDArray[Any], buffer: cl.Buffer, offset: int = 0) -> None:
-        """Copy a buffer's bytes into a C-contiguous host array (see `download`).
-
-        Parameters
-        ----------
-        offset : int
-            Bytes into the buffer.
-
-        Raises
-        ------
-        DeviceMemoryError, DeviceError
-            As `download`.
-        """
+        """Download a buffer's bytes into a C-contiguous host array; waits for everything queued before."""
         read_buffer(self.queue, self.limits, array, buffer, offset)
 
     def download_all(self, wanted: Sequence[tuple[cl.Buffer, Shape, npt.DTypeLike]]) -> list[npt.NDArray[Any]]:
-        """Several host arrays as by `download`; where host and device share memory, all are waited for at once.
-
-        Raises
-        ------
-        DeviceMemoryError, DeviceError
-            As `download`.
-        """
+        """Download several buffers; if host and device share memory, with one wait for all."""
         if not self.limits.unified_memory:
             return [self.download(*each) for each in wanted]
         arrays = [np.empty(shape, dtype) for _, shape, dtype in wanted]
@@ -294,26 +169,10 @@ class Session:
     def download_later(
         self, scope: Scope, array: npt.NDArray[Any], buffer: cl.Buffer, offset: int = 0
     ) -> cl.Event | None:
-        """As `download_into`, without waiting and without holding up what is queued later.
+        """Begin to download a buffer into a page-locked array; what is queued later goes on.
 
-        Parameters
-        ----------
-        scope : Scope
-            The buffer's; nothing else in it is used after this.
-        array : ndarray
-            In page-locked memory.
-        offset : int
-            Bytes into the buffer.
-
-        Returns
-        -------
-        pyopencl.Event or None
-            Over when the array is filled; it keeps the array. None where nothing was to be copied.
-
-        Raises
-        ------
-        DeviceMemoryError, DeviceError
-            As `download`.
+        Nothing else in the buffer's scope is used after this. The event is over when the array, which it keeps, is
+        filled; None if there was nothing to copy.
         """
         event = read_buffer_later(self.queue, array, buffer, offset)
         if event is not None:
@@ -321,13 +180,7 @@ class Session:
         return event
 
     def new_array(self, shape: Shape, dtype: npt.DTypeLike) -> pyopencl.array.Array:
-        """A device array on this queue that the caller owns: what device input gives back, of the input's class.
-
-        Raises
-        ------
-        DeviceMemoryError
-            If memory is short.
-        """
+        """Make a device array on this queue that the caller owns, of the class of the device input."""
         with device_errors("allocating a device array"):
             array = pyopencl.array.empty(self.queue, shape, np.dtype(dtype))
         if self._like is None or type(self._like) is type(array):
@@ -340,23 +193,12 @@ class Session:
         """A device array as a result: its event is over when all is that was queued so far.
 
         So PyOpenCL waits for it where the array is used on another queue.
-
-        Raises
-        ------
-        DeviceMemoryError, DeviceError
-            If the device fails.
         """
         with device_errors("ending a device array"):
             array.add_event(marker(self.queue))
         return array
 
     def finish(self) -> None:
-        """Wait until all that was queued is done.
-
-        Raises
-        ------
-        DeviceMemoryError, DeviceError
-            If any of it failed.
-        """
+        """Wait for everything queued."""
         with device_errors("waiting for the queue"):
             self.queue.finish()

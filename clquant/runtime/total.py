@@ -17,30 +17,14 @@ ITEMS_PER_CORE = 16  # of a CPU: few sums, and cores that are late find work lef
 
 
 class Total:
-    """What kernels add up: each work-item has a sum of its own, and the host adds those.
-
-    Parameters
-    ----------
-    scope : Scope
-        Of the sums.
-    """
+    """A sum of 64 bits over launches: each work-item has its own, and the host adds those."""
 
     def __init__(self, session: Session, scope: Scope) -> None:
         self._session, self._scope = session, scope
         self._parts: list[tuple[Buffer, int]] = []
 
     def launch(self, kernel: Kernel, work: int, /, *args: Any, **named: Any) -> None:
-        """Queue a kernel whose argument `sums` has a ulong per work-item.
-
-        Parameters
-        ----------
-        kernel : Kernel
-            Of work-items that take every n-th piece of work, n the global size, any work-group size.
-        work : int
-            Pieces of work; no more work-items than these, rounded up to a work-group.
-        *args, **named
-            The kernel's other arguments, as `Session.launch` takes them.
-        """
+        """Queue a kernel whose argument `sums` has a ulong per work-item, which takes every n-th of `work` steps."""
         limits = self._session.limits
         per_unit, most = (ITEMS_PER_CORE, 1) if limits.is_cpu else (ITEMS_PER_UNIT, GROUP)
         wanted = max(1, min(work, limits.compute_units * per_unit))
@@ -51,6 +35,6 @@ class Total:
         self._parts.append((sums, items))
 
     def value(self) -> int:
-        """The sum, once all launches are over."""
+        """Wait for all launches and return the sum."""
         parts = (self._session.download(sums, items, np.uint64) for sums, items in self._parts)
         return sum(int(part.sum(dtype=np.uint64)) for part in parts)

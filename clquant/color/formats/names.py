@@ -48,7 +48,7 @@ LOSSLESS: dict[str, dict[str, Any]] = {
 
 
 def own_options(image: PIL.Image.Image, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What Pillow must be told to write a picture as it is, and not in sizes that icons commonly have.
+    """Options that make Pillow write a picture in its own size, not in the usual sizes of icons.
 
     Fax compressions are refused here for all but mode 1: some releases of libtiff crash on them.
     """

@@ -30,7 +30,7 @@ def cores() -> int:
 
 
 def in_threads(work: Callable[[int], T], count: int) -> list[T]:
-    """``work(0)`` to ``work(count - 1)``, on as many threads as there are cores for this process."""
+    """Call ``work(0)`` to ``work(count - 1)`` on as many threads as this process has cores."""
     if count == 1:
         return [work(0)]
     with ThreadPoolExecutor(min(count, cores()), thread_name_prefix="clquant-files") as pool:
@@ -66,7 +66,7 @@ def looked_up(table: npt.NDArray[Any], indices: npt.NDArray[np.integer[Any]]) ->
 
 
 def _of_pairs(table: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint16]:
-    """(65536,): of two bytes in a word what the table has for each; of bytes beyond the table 0."""
+    """(65536,): lookup of byte pairs in the table; 0 beyond it."""
     whole = np.zeros(256, np.uint8)
     whole[: len(table)] = table
     pairs = np.empty((256, 256, 2), np.uint8)
@@ -88,7 +88,7 @@ def _look_up(table: npt.NDArray[Any], flat: npt.NDArray[np.integer[Any]], found:
 
 
 def counted(indices: npt.NDArray[np.integer[Any]], count: int) -> npt.NDArray[np.int64]:
-    """(count,) int64: how often each index from 0 to ``count - 1`` is there."""
+    """Count each index from 0 to ``count - 1``; (count,) int64."""
     flat = np.ascontiguousarray(indices).reshape(-1)
 
     def of_part(number: int) -> npt.NDArray[np.int64]:

@@ -83,7 +83,7 @@ def _bands(rows: npt.NDArray[np.unsignedinteger[Any]], drawn: npt.NDArray[np.boo
 def _cells(
     rows: npt.NDArray[np.unsignedinteger[Any]], drawn: npt.NDArray[np.bool_], count: int, width_bits: int
 ) -> npt.NDArray[np.uint64]:
-    """What is drawn, a number per band, colour and column that has any, sorted: these three and the six pixels."""
+    """Sort numbers of band, colour, column and its six pixels, one for each column that has any."""
     height, width = rows.shape
     colors = np.zeros((count, BAND_ROWS, width), np.uint8)
     colors.reshape(-1, width)[:height] = rows
@@ -108,12 +108,12 @@ def _cells(
 
 
 def _changes(values: Integers) -> npt.NDArray[np.bool_]:
-    """Where a value is not the one before; the first is."""
+    """Mark values that differ from the one before; the first does."""
     return np.concatenate([[True], values[1:] != values[:-1]])
 
 
 def _written(lines: Integers, columns: Integers, lengths: Integers, characters: Integers, count: int) -> bytes:
-    """Runs as text."""
+    """Write runs as text."""
     begins = _changes(lines)
     bands, colors = lines >> 8, lines & 255
     # Ends of bands are written before the next band's first run; else a line's end stands between two colours.

@@ -130,7 +130,7 @@ def find_device(spec: str) -> cl.Device:
 
 
 def no_device_message(wanted: str) -> str:
-    """What to tell a person on a machine without any OpenCL device."""
+    """Say how to get a driver on a machine without any OpenCL device."""
     return f"no OpenCL device found ({wanted}): {HOW_TO_GET_A_DRIVER}"
 
 
@@ -235,7 +235,7 @@ def default_queue(device: cl.Device | str | None = None) -> cl.CommandQueue:
 
 
 def _new_queue(device: cl.Device) -> cl.CommandQueue:
-    """A further in-order queue on the process's context of a device."""
+    """Make an in-order queue on the process's context of a device."""
     key = device.int_ptr
     try:
         with _lock:
@@ -260,13 +260,7 @@ def profiling_queue(device: cl.Device | None = None) -> cl.CommandQueue:
 
 
 def sibling_queue(queue: cl.CommandQueue) -> cl.CommandQueue:
-    """A new in-order queue on the context and device of another, with its profiling where it has that.
-
-    Raises
-    ------
-    DeviceError
-        If the driver gives none.
-    """
+    """Make an in-order queue on the context and device of another; it profiles if that does."""
     profiling = cl.command_queue_properties.PROFILING_ENABLE
     try:
         if queue.properties & profiling:
@@ -277,13 +271,7 @@ def sibling_queue(queue: cl.CommandQueue) -> cl.CommandQueue:
 
 
 def common_queue(arrays: tuple[cl.array.Array, ...]) -> cl.CommandQueue | None:
-    """The queue that device arrays share, or None where there are none.
-
-    Raises
-    ------
-    InvalidArgument
-        If an array carries no queue, or two carry differing ones.
-    """
+    """Return the queue that device arrays share, None without arrays; InvalidArgument if they disagree."""
     queues = {id(a): a.queue for a in arrays}
     if any(q is None for q in queues.values()):
         raise InvalidArgument("a device array has no queue; pass queue=, or use array.with_queue(queue)")

@@ -33,7 +33,7 @@ def _path() -> pathlib.Path | None:
 
 
 def _read() -> dict[str, str]:
-    """What is wrong with which device; read once in a process."""
+    """Read the stored defects by device, once in a process."""
     global _found
     with _lock:
         if _found is None:
@@ -46,7 +46,7 @@ def _read() -> dict[str, str]:
 
 
 def unfit(device: cl.Device) -> str:
-    """What a device did wrong when it was last checked, with the way around; empty if nothing is known."""
+    """Return the stored defect of a device with its workaround; empty if none is known."""
     found = _read()
     return found.get(_key(device), "") if found else ""
 
@@ -60,13 +60,7 @@ def warn_if_unfit(device: cl.Device) -> None:
 
 
 def note(device: cl.Device, what: str) -> None:
-    """Keep what a check of a device found, for this driver.
-
-    Parameters
-    ----------
-    what : str
-        Empty where it is fit.
-    """
+    """Store what a check found wrong with a device and its driver; empty text if it is fit."""
     global _found
     found, path = {**_read()}, _path()
     if found.get(_key(device), "") == what:

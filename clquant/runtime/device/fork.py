@@ -16,13 +16,7 @@ _forked_after_use = False
 
 
 def check_process() -> None:
-    """To be called before the first call into a driver of every job.
-
-    Raises
-    ------
-    DeviceError
-        In a process that was forked after OpenCL was used in its parent.
-    """
+    """Raise DeviceError in a process forked after OpenCL was used; call before a job's first call into a driver."""
     global _used
     if _forked_after_use:
         raise DeviceError(

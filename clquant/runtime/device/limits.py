@@ -61,13 +61,7 @@ class Limits:
 
     @classmethod
     def of(cls, device: cl.Device) -> Limits:
-        """Read the limits of a device, lowered by the environment variable `CLQUANT_LIMITS`.
-
-        Raises
-        ------
-        InvalidArgument
-            If `CLQUANT_LIMITS` is not of the form ``name=number,name=number``.
-        """
+        """Read the limits of a device, lowered by `CLQUANT_LIMITS` (``name=number,name=number``)."""
         return _limits(device, os.environ.get(ENVIRONMENT, ""))
 
     @classmethod
@@ -94,18 +88,7 @@ class Limits:
         )
 
     def lowered(self, text: str) -> Limits:
-        """These limits with each number of ``name=number,...`` taking effect where it is lower.
-
-        Parameters
-        ----------
-        text : str
-            For example ``"work_group=8,local_memory=16384,int64_atomics=0"``; empty leaves all as they are.
-
-        Raises
-        ------
-        InvalidArgument
-            If a name is no limit, or a number none that a device may have: 0 for what every device has some of.
-        """
+        """Lower limits as a text such as ``"work_group=8,int64_atomics=0"`` says; higher numbers have no effect."""
         changes: dict[str, Any] = {}
         names = {field.name for field in dataclasses.fields(self)}
         for part in filter(None, (p.strip() for p in text.split(","))):

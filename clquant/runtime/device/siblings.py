@@ -24,13 +24,7 @@ _idle: collections.OrderedDict[_Key, list[tuple[cl.Context, cl.CommandQueue]]] =
 
 
 class Siblings:
-    """Queues on the context and device of another, with its profiling. Any thread may ask for one.
-
-    Raises
-    ------
-    DeviceError
-        If the queue has lost its context.
-    """
+    """Queues on the context and device of another, with its profiling. Any thread may ask for one."""
 
     def __init__(self, queue: cl.CommandQueue) -> None:
         self._queue = queue
@@ -41,13 +35,7 @@ class Siblings:
         self._lent: list[cl.CommandQueue] = []
 
     def lend(self) -> cl.CommandQueue:
-        """A queue that nobody else has until `give_back`.
-
-        Raises
-        ------
-        DeviceError
-            If the driver gives none.
-        """
+        """Lend a queue to the caller alone, until `give_back`."""
         with _lock:
             idle = _idle.get(self._key)
             found = idle.pop()[1] if idle else None
@@ -56,7 +44,7 @@ class Siblings:
         return queue
 
     def give_back(self) -> None:
-        """Let others have all that was lent."""
+        """Return all lent queues for other streams."""
         with _lock:
             _idle.setdefault(self._key, []).extend((self._context, queue) for queue in self._lent)
             self._lent.clear()

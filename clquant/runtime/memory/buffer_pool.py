@@ -73,14 +73,9 @@ class BufferPool:
         return -(-nbytes // step) * step
 
     def take(self, queue: cl.CommandQueue, nbytes: int, idle: bool = False, zeros: bool = False) -> cl.Buffer | None:
-        """A kept buffer of exactly that size that this queue released, or None.
+        """Take a kept buffer of exactly that size that this queue released, or None.
 
-        Parameters
-        ----------
-        idle : bool
-            Only one whose last use is over, so that another queue may write to it at once.
-        zeros : bool
-            Only one that was left all zeros; otherwise none of these.
+        `idle`: one whose last use is over, so that other queues may write to it; `zeros`: one of zeros.
         """
         key = (queue.int_ptr, nbytes, zeros)
         with self._lock:
@@ -98,18 +93,9 @@ class BufferPool:
         used: cl.Event | bool,
         elsewhere: bool = False,
     ) -> None:
-        """Keep the buffers that a job on this queue is done with.
+        """Keep a job's buffers, with their bytes and whether all are 0, within `bound` bytes of the device.
 
-        Parameters
-        ----------
-        buffers : iterable of (pyopencl.Buffer, int, bool)
-            Each with its bytes, and whether all of them are 0 once what is queued is done.
-        bound : int
-            Bytes of the device beyond which the buffers kept longest are released.
-        used : pyopencl.Event or bool
-            Over when the buffers' last use is; or whether that counts as over, for good.
-        elsewhere : bool
-            Whether that use is another queue's.
+        Their last use is over when the event `used` is, or for good; `elsewhere`: it is another queue's.
         """
         device, handle = queue.device.int_ptr, queue.int_ptr
         with self._lock:

@@ -45,13 +45,7 @@ class JobCache:
         self._tickets = 0
 
     def take(self, key: Hashable) -> _Kept | None:
-        """The last thing that was kept under a key, for one job alone.
-
-        Returns
-        -------
-        _Kept or None
-            None if there is none that no job is using.
-        """
+        """Take the last thing kept under a key, for one job alone; None if there is none."""
         with self._lock:
             for ticket, kept in reversed(self._kept.items()):
                 if kept.key == key:
@@ -59,13 +53,7 @@ class JobCache:
         return None
 
     def keep(self, kept: _Kept) -> None:
-        """Keep a thing for coming jobs, and let go what was used longest ago where there are more than `MOST`.
-
-        Parameters
-        ----------
-        kept : _Kept
-            That nothing but commands queued on its own queue uses any more.
-        """
+        """Keep a thing that only queued commands still use; evict the least recently used one beyond `MOST`."""
         with self._lock:
             self._tickets += 1
             self._kept[self._tickets] = kept
@@ -74,7 +62,7 @@ class JobCache:
             gone.scope.__exit__(None, None, None)
 
     def clear(self) -> None:
-        """Let all go."""
+        """Release all things."""
         with self._lock:
             gone = list(self._kept.values())
             self._kept.clear()
@@ -92,21 +80,11 @@ def cached_job(
     make: Callable[[Scope], Thing],
     worth: Callable[[Thing], bool] = lambda _: True,
 ) -> Iterator[Thing]:
-    """What a job prepares, or what an earlier one on this queue did; no other job has it meanwhile.
+    """Take what an earlier job on this queue prepared for `key`, or make it; no other job has it during the block.
 
-    Parameters
-    ----------
-    key : hashable or None
-        All that the thing depends on besides queue and device; None: it lasts as long as the block, and is not kept.
-    make : callable
-        Makes the thing, in a scope of its own that lasts until it is let go; it keeps no array of the caller's.
-    worth : callable
-        Whether the thing is kept when the block has ended; else it is let go.
-
-    Yields
-    ------
-    Thing
-        Gone if the block fails.
+    `key` has all that the thing depends on besides queue and device; with None it is not kept. `make` gets a scope that
+    lasts as long as the thing, and must keep no array of the caller's. The thing is kept if the block succeeds and
+    `worth` admits it.
     """
     if key is None:
         with session.scope() as scope:

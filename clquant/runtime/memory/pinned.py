@@ -43,13 +43,7 @@ def host_share() -> int:
 
 
 class Block:
-    """Page-locked bytes, mapped as long as the block lives.
-
-    Raises
-    ------
-    pyopencl.Error
-        If the driver has none.
-    """
+    """Page-locked bytes, mapped as long as the block lives."""
 
     def __init__(self, queue: cl.CommandQueue, nbytes: int) -> None:
         self._queue = queue
@@ -84,7 +78,7 @@ class Block:
 
 
 class _Owner:
-    """What the NumPy arrays over a block have as their base; when none has it any more, the block is free again."""
+    """The base of the NumPy arrays over a block, which is free again when none has it any more."""
 
     def __init__(self, block: Block, nbytes: int) -> None:
         self.__array_interface__ = {"version": 3, "shape": (nbytes,), "typestr": "|u1", "data": (block.begin, False)}
@@ -112,11 +106,11 @@ class PinnedPool:
         self._returned: collections.deque[Block] = collections.deque()
 
     def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any] | None:
-        """A new array in page-locked memory; its content is not defined. None where the driver has none to give."""
+        """Make an uninitialized array in page-locked memory; None if the driver gives none."""
         return self._array(shape, np.dtype(dtype), bounded=False)
 
     def result(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any] | None:
-        """As `empty`; None as well at the first time that a size is asked for, and beyond what results may have."""
+        """Make an array for a result; None also when a size is asked for first, and beyond the bound of results."""
         rounded = BufferPool.rounded(math.prod(shape) * np.dtype(dtype).itemsize)
         with self._lock:
             if rounded not in self._asked:
@@ -132,7 +126,7 @@ class PinnedPool:
             return at >= 0 and begin + array.nbytes <= self._blocks[self._begins[at]].end
 
     def clear(self) -> None:
-        """Give back to the driver what no array uses."""
+        """Release the memory that no array uses."""
         with self._lock:
             self._take_back()
             self._drop_idle()
@@ -190,7 +184,7 @@ class PinnedPool:
 
 
 def _most_bytes() -> int:
-    """Of results in use and of blocks kept."""
+    """Most bytes of results in use and of blocks kept."""
     return min(MOST_RESULT_BYTES, host_share())
 
 
@@ -227,7 +221,7 @@ def is_page_locked(array: npt.NDArray[Any]) -> bool:
 
 
 def clear_pinned() -> None:
-    """Give back what no array uses, of all pools."""
+    """Release the memory that no array uses, of all pools."""
     with _lock:
         pools = list(_pools.values())
     for pool in pools:

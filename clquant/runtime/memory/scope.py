@@ -127,27 +127,15 @@ class Scope:
         return buffer
 
     def empty(self, nbytes: int) -> cl.Buffer:
-        """An uninitialized buffer of at least `nbytes` bytes (one byte where `nbytes` is 0).
-
-        Raises
-        ------
-        DeviceMemoryError
-            If it is over the device's largest allocation, or memory is short.
-        """
+        """Allocate an uninitialized buffer of at least `nbytes` bytes (one byte if `nbytes` is 0)."""
         return self._empty(nbytes, False)
 
     def room_for(self, array: npt.NDArray[Any]) -> cl.Buffer:
-        """An uninitialized buffer that an array, or parts of it, may be copied to (see `begin_upload`).
-
-        Raises
-        ------
-        DeviceMemoryError
-            As `empty`.
-        """
+        """Allocate a buffer that an array, or bands of it, may be copied to by `begin_upload`."""
         return self._empty(array.nbytes, not sent_in_turn(array.nbytes, self._limits))
 
     def _empty(self, nbytes: int, idle: bool) -> cl.Buffer:
-        """As `empty`; where `idle`, one that no queued command uses, so that other queues may write to it at once."""
+        """Allocate a buffer; with `idle` one that other queues may write to at once."""
         wanted = max(int(nbytes), 1)
         if wanted < SMALLEST_KEPT and self._limits.unified_memory:
             buffer = self._allocate_anew(wanted)
@@ -172,13 +160,7 @@ class Scope:
             return self._allocate(cl.mem_flags.READ_WRITE, nbytes)
 
     def zeros(self, nbytes: int) -> cl.Buffer:
-        """A buffer of zero bytes.
-
-        Raises
-        ------
-        DeviceMemoryError
-            As `empty`.
-        """
+        """Allocate a buffer of zero bytes."""
         if self._limits.unified_memory and nbytes <= FILLED_BYTES:
             return self.copy_of(np.zeros(max(int(nbytes), 1), np.uint8))
         buffer = self.empty(nbytes)
@@ -203,17 +185,9 @@ class Scope:
         self._zeros.add(buffer.int_ptr)
 
     def upload(self, array: npt.NDArray[Any]) -> cl.Buffer:
-        """A read-only buffer with an array's bytes; wraps the array itself where host and device share memory.
+        """Make a read-only buffer of a C-contiguous array, which must not change before the scope ends.
 
-        Parameters
-        ----------
-        array : ndarray
-            C-contiguous. It must not change before the scope ends.
-
-        Raises
-        ------
-        DeviceMemoryError
-            As `empty`.
+        It wraps the array's memory if host and device share that.
         """
         if array.size == 0:
             return self.empty(1)
@@ -224,51 +198,18 @@ class Scope:
         return self.copy_of(array) if wrapped is None else wrapped
 
     def wrapped(self, array: npt.NDArray[Any]) -> cl.Buffer | None:
-        """A read-only buffer that is an array's own memory, where host and device share it; None where it cannot be.
-
-        Parameters
-        ----------
-        array : ndarray
-            As `upload` takes it, not empty.
-
-        Raises
-        ------
-        DeviceMemoryError
-            As `empty`.
-        """
+        """Wrap an array's memory in a read-only buffer; None if host and device do not share it."""
         alignment = CPU_ALIGNMENT if self._limits.is_cpu else HOST_ALIGNMENT
         if not self._limits.unified_memory or array.ctypes.data % alignment:
             return None
         return self._keep(cl.mem_flags.READ_ONLY | cl.mem_flags.USE_HOST_PTR, array.nbytes, array)
 
     def around(self, array: npt.NDArray[Any]) -> cl.Buffer:
-        """A writable buffer in an array's own memory, which holds what was written once the buffer was mapped.
-
-        Parameters
-        ----------
-        array : ndarray
-            C-contiguous, beginning at a multiple of `HOST_ALIGNMENT`. It must not be used otherwise before that.
-
-        Raises
-        ------
-        DeviceMemoryError
-            As `empty`.
-        """
+        """Wrap an aligned array's memory in a writable buffer; the array is valid once the buffer was mapped."""
         return self._keep(cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR, array.nbytes, array)
 
     def copy_of(self, array: npt.NDArray[Any]) -> cl.Buffer:
-        """A writable buffer with a copy of an array's bytes.
-
-        Parameters
-        ----------
-        array : ndarray
-            C-contiguous. It must not change before the scope ends.
-
-        Raises
-        ------
-        DeviceMemoryError
-            As `empty`.
-        """
+        """Make a writable buffer with a copy of a C-contiguous array, which must not change before the scope ends."""
         if self._limits.unified_memory and 0 < array.nbytes <= FILLED_BYTES:
             with contextlib.suppress(DeviceMemoryError):  # below, memory is waited for
                 return self._keep(cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, array.nbytes, array)
@@ -277,21 +218,9 @@ class Scope:
         return buffer
 
     def begin_upload(self, buffer: cl.Buffer, array: npt.NDArray[Any], offset: int) -> Upload:
-        """Begin to copy a host array into part of a buffer; it is waited for when the scope ends, if not before.
+        """Begin to copy a host array into a buffer of `room_for`, `offset` bytes into it.
 
-        Parameters
-        ----------
-        buffer : pyopencl.Buffer
-            Of `room_for`; no queued command uses this part.
-        array : ndarray
-            C-contiguous. It must not change before the scope ends.
-        offset : int
-            Bytes into the buffer.
-
-        Raises
-        ------
-        DeviceMemoryError, DeviceError
-            If the device fails.
+        The array must not change before the scope ends, which waits for the copy.
         """
         upload = Upload(self._queue, self._limits, buffer, array, offset, idle=True)
         self._uploads.append(upload)

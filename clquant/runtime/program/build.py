@@ -16,11 +16,6 @@ def build(program: cl.Program, device: cl.Device, options: Sequence[str] = ()) -
 
     PyOpenCL warns wherever a compiler says anything, and some say something about every program; errors still carry the
     whole log.
-
-    Raises
-    ------
-    pyopencl.Error
-        If it does not build.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cl.CompilerWarning)

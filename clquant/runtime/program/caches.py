@@ -22,7 +22,7 @@ _ROOM = 1 << 20  # bytes that PoCL's cache needs for a picture
 
 
 def system_caches() -> pathlib.Path | None:
-    """The folder where programs of this user keep their caches; it need not be there. None without a home folder."""
+    """Return this user's folder of caches, which need not exist; None without a home folder."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
     elif sys.platform == "darwin":
@@ -57,13 +57,7 @@ def avoid_unwritable_caches() -> None:
 
 
 def with_any_cache(make: Callable[[], T]) -> T:
-    """What makes kernels, called without PyOpenCL's cache where that is damaged, or no file.
-
-    Raises
-    ------
-    pyopencl.Error
-        If the driver refuses it.
-    """
+    """Call `make`, which makes kernels; again without PyOpenCL's cache if that is damaged."""
     try:
         return make()
     except cl.Error:
@@ -76,9 +70,7 @@ def with_any_cache(make: Callable[[], T]) -> T:
 
 
 def damaged_cache(program: cl.Program, error: cl.Error) -> str:
-    """What to do about a kernel that a program does not have, for a sentence; nothing for other errors, and for drivers
-    whose cache is not known.
-    """
+    """Advise on a kernel missing from a damaged cache, for the end of a message; empty for other errors and drivers."""
     if getattr(error, "code", 0) != cl.status_code.INVALID_KERNEL_NAME or not _is_pocl(program):
         return ""
     caches = system_caches()
@@ -106,20 +98,7 @@ def _can_write(folder: pathlib.Path) -> bool:
 
 
 def read_regular(path: pathlib.Path, most: int, own: bool = False) -> bytes:
-    """A regular file's content; a pipe without a writer would be waited for.
-
-    Parameters
-    ----------
-    most : int
-        Bytes that are read.
-    own : bool
-        Only one that no other user can have written.
-
-    Raises
-    ------
-    OSError
-        If it cannot be read, or is none such.
-    """
+    """Read at most `most` bytes of a regular file; with `own` only one that no other user can have written."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(file.fileno())

@@ -37,13 +37,7 @@ class Kernel:
         self.native()  # an unknown name fails here, not at the first launch
 
     def place(self, argument: str) -> int:
-        """Where an argument of that name stands in the kernel's signature.
-
-        Raises
-        ------
-        DeviceError
-            If it has none of that name.
-        """
+        """Return the place of an argument in the kernel's signature."""
         if self._places is None:
             names = argument_names(self.native()) if self._arguments is None else self._arguments
             self._places = {name: place for place, name in enumerate(names)}
@@ -53,24 +47,7 @@ class Kernel:
         return self._places[argument]
 
     def in_order(self, first: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
-        """Arguments in the order of the kernel's signature.
-
-        Parameters
-        ----------
-        first : sequence
-            Those that the signature begins with, by their place.
-        named : mapping
-            The others by their names, in any order.
-
-        Returns
-        -------
-        sequence
-
-        Raises
-        ------
-        DeviceError
-            If the kernel has no argument of a name, one is given twice, or one is missing.
-        """
+        """Order arguments as in the kernel's signature: the first by place, the others by name."""
         key = (len(first), *named)
         order = self._orders.get(key)
         if order is None:
@@ -78,7 +55,7 @@ class Kernel:
         return order((*first, *named.values()))
 
     def _order(self, first: int, names: list[str]) -> Callable[[Sequence[Any]], Sequence[Any]]:
-        """What puts arguments in order, `first` by place and then those of the names."""
+        """Return a function that orders arguments given `first` by place and then by `names`."""
         places = [*range(first), *map(self.place, names)]
         if sorted(places) != list(range(len(self._places or ()))):
             has = ", ".join(self._places or ())
@@ -86,7 +63,7 @@ class Kernel:
         return operator.itemgetter(*np.argsort(places).tolist()) if len(places) > 1 else tuple
 
     def native(self) -> cl.Kernel:
-        """This thread's `pyopencl.Kernel`; setting arguments on a shared one is undefined in OpenCL."""
+        """Return this thread's `pyopencl.Kernel`; setting arguments on a shared one is undefined in OpenCL."""
         if not hasattr(self._threads, "kernel"):
             self._threads.kernel = self._made()
         kernel: cl.Kernel = self._threads.kernel
@@ -96,11 +73,6 @@ class Kernel:
         """A `pyopencl.Kernel` of the caller's own, which keeps the arguments that are set; `give_back` it afterwards.
 
         Making one takes PyOpenCL 0.2 ms (measured), so those given back are used again.
-
-        Raises
-        ------
-        DeviceError
-            If the program has no such kernel.
         """
         try:
             return self._spare.pop()
@@ -108,13 +80,7 @@ class Kernel:
             return self._made()
 
     def give_back(self, kernel: cl.Kernel) -> None:
-        """Let another caller of `fresh` have a kernel.
-
-        Parameters
-        ----------
-        kernel : pyopencl.Kernel
-            Nothing will be set or queued with it by the one who had it.
-        """
+        """Return a kernel of `fresh` that its owner no longer uses."""
         self._spare.append(kernel)
 
     def _made(self) -> cl.Kernel:

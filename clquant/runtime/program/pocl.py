@@ -16,7 +16,7 @@ def takes_short_header(device: cl.Device) -> bool:
 
 
 def build_advice(error: cl.Error) -> str:
-    """What to do about an error of PoCL's build, for the end of a message; empty where nothing is known."""
+    """Advise on an error of PoCL's build, for the end of a message; empty for unknown errors."""
     if _UNKNOWN_PROCESSOR not in str(error):
         return ""
     return (

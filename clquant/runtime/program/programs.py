@@ -44,13 +44,7 @@ class Program:
         self._kernels: dict[str, Kernel] = {}
 
     def kernel(self, name: str) -> Kernel:
-        """The kernel of that name.
-
-        Raises
-        ------
-        DeviceError
-            If the file has no such kernel.
-        """
+        """Return the kernel of that name."""
         if name not in self._kernels:
             self._kernels[name] = Kernel(self._native, name, self._arguments.get(name))
         return self._kernels[name]
@@ -68,11 +62,6 @@ def kernel_source(file: str) -> str:
     """The text of a kernel file with its includes put in place.
 
     Includes are inlined here because `-I` with a space in the path breaks several drivers.
-
-    Raises
-    ------
-    DeviceError
-        If the file, or one it includes, is not there.
     """
 
     def read(name: str) -> str:
@@ -222,13 +211,7 @@ class ProgramCache:
         self._contexts: OrderedDict[int, tuple[cl.Context, threading.Lock, dict[object, Program]]] = OrderedDict()
 
     def get(self, context: cl.Context, device: cl.Device, file: str, constants: Constants) -> Program:
-        """The program of a kernel file with these constants, built at the first call.
-
-        Raises
-        ------
-        BuildError
-            With the driver's whole log, if it does not compile.
-        """
+        """Return the program of a kernel file with these constants, built at the first call."""
         with self._lock:
             # The context is kept with its programs: its handle cannot be reused while it is a key here.
             entry = self._contexts.setdefault(context.int_ptr, (context, threading.Lock(), {}))

@@ -107,13 +107,7 @@ def family(limits: Limits) -> str:
 
 
 def shipped(name: str) -> dict[str, int]:
-    """All values shipped for a family.
-
-    Parameters
-    ----------
-    name : str
-        ``"any"``, ``"cpu"`` or ``"nvidia"`` (see `family`).
-    """
+    """Return the values shipped for a family: ``"any"``, ``"cpu"`` or ``"nvidia"``."""
     families = json.loads((pathlib.Path(__file__).with_name(FILE)).read_text(encoding="utf-8"))
     return {**families["any"], **families[name]}
 
@@ -125,13 +119,7 @@ def user_file() -> pathlib.Path | None:
 
 
 def checked(name: str, value: object) -> int:
-    """A parameter's value.
-
-    Raises
-    ------
-    InvalidArgument
-        If there is no such parameter, or it does not allow the value.
-    """
+    """Check a parameter's value."""
     if name not in NAMES:
         raise InvalidArgument(f"tuning has no parameter {name!r}; there are {', '.join(NAMES)}")
     allowed = NAMES[name].allowed
@@ -141,18 +129,7 @@ def checked(name: str, value: object) -> int:
 
 
 def parse(content: bytes) -> dict[str, dict[str, int]]:
-    """The values by device of a tuning file.
-
-    Parameters
-    ----------
-    content : bytes
-        Untrusted.
-
-    Raises
-    ------
-    FormatError
-        If it is anything else than what `unparse` writes.
-    """
+    """Parse an untrusted tuning file into values by device."""
     try:
         tables: Any = json.loads(content.decode("utf-8"))
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
@@ -176,13 +153,7 @@ def unparse(tables: Mapping[str, Values]) -> bytes:
 
 
 def read(path: pathlib.Path) -> dict[str, dict[str, int]]:
-    """The values by device in a file; empty where there is none.
-
-    Raises
-    ------
-    FormatError
-        If it is damaged; also if it cannot be read.
-    """
+    """Read the values by device of a file; empty if there is none."""
     try:
         content = read_regular(path, _MOST_BYTES + 1)
     except FileNotFoundError:
@@ -195,20 +166,7 @@ def read(path: pathlib.Path) -> dict[str, dict[str, int]]:
 
 
 def value(device: cl.Device, limits: Limits, name: str) -> int:
-    """A parameter's value on a device.
-
-    Parameters
-    ----------
-    limits : Limits
-        Of the device, perhaps lowered.
-    name : str
-        Of `PARAMETERS`.
-
-    Raises
-    ------
-    InvalidArgument
-        If `CLQUANT_TUNING` is neither empty nor ``off``.
-    """
+    """Return a parameter's value on a device, whose limits may be lowered."""
     names = _noted.get()
     if names is not None:
         names.add(name)

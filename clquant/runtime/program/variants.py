@@ -59,18 +59,9 @@ class Variant:
 
 
 def choose(variants: Sequence[Variant], limits: Limits) -> Variant:
-    """The first worthwhile form that a device admits, or the one that is forced, if it is in the table and admitted.
+    """Choose the forced form if the table has it, else the first that the device admits.
 
-    Parameters
-    ----------
-    variants : sequence of Variant
-        Best first; the last is named ``"portable"`` and admits every device.
-
-    Raises
-    ------
-    InvalidArgument
-        If a forced form stands in the table and the device does not admit it, or `CLQUANT_VARIANT` names a form that
-        no table has.
+    The last form is named ``"portable"`` and admits every device.
     """
     name = _forced.get() or _named()
     for variant in variants:

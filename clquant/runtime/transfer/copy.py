@@ -32,26 +32,10 @@ def sent_in_turn(nbytes: int, limits: Limits) -> bool:
 class Upload:
     """A copy of a C-contiguous host array into a buffer at a byte offset, begun at once.
 
-    Parameters
-    ----------
-    queue : pyopencl.CommandQueue
-        The job's own.
-    array : ndarray
-        It must not change before `wait` has returned.
-    offset : int
-        Bytes into the buffer.
-    idle : bool
-        Whether no queued command uses these bytes of the buffer, so that they may be written at once.
-
     Attributes
     ----------
     ordered : bool
         Whether what is queued from now on waits for the copy.
-
-    Raises
-    ------
-    DeviceMemoryError, DeviceError
-        If the device fails.
     """
 
     def __init__(
@@ -104,13 +88,7 @@ class Upload:
             record("upload", False, event)
 
     def order(self) -> None:
-        """Make what is queued from now on wait for the copy.
-
-        Raises
-        ------
-        DeviceMemoryError, DeviceError
-            If the device failed.
-        """
+        """Make everything queued from now on wait for the copy."""
         with device_errors("copying to the device"):
             if self._direct is not None:
                 cl.enqueue_barrier(self._queue, wait_for=[self._direct])
@@ -138,7 +116,7 @@ def keep_until_over(event: cl.Event) -> None:
 
 
 def drop_arrived() -> None:
-    """Let go of small arrays that have arrived, and of the oldest in any case where they become too many."""
+    """Drop small arrays that have arrived, and the oldest beyond `MOST_UNDER_WAY`."""
     with contextlib.suppress(IndexError):  # another thread took the last
         while len(_under_way) > MOST_UNDER_WAY or _is_over(_under_way[0]):
             _under_way.popleft()
@@ -152,7 +130,7 @@ def _is_over(event: cl.Event) -> bool:
 def read_buffer(
     queue: cl.CommandQueue, limits: Limits, array: npt.NDArray[Any], buffer: cl.Buffer, offset: int = 0
 ) -> None:
-    """What `Session.download_into` does, on its queue and with its limits."""
+    """Do `Session.download_into` on its queue and with its limits."""
     if not array.size:
         return
     with device_errors("copying from the device"):
@@ -180,7 +158,7 @@ def read_buffers(queue: cl.CommandQueue, arrays: Sequence[npt.NDArray[Any]], buf
 def read_buffer_later(
     queue: cl.CommandQueue, array: npt.NDArray[Any], buffer: cl.Buffer, offset: int
 ) -> cl.Event | None:
-    """The copy of `Session.download_later`: until its event, of another queue, is over, the buffer is not written."""
+    """Queue the copy of `Session.download_later`; the buffer must not be written before its event is over."""
     if not array.size:
         return None
     downloads = pinned_pool(queue.context, queue.device).downloads
@@ -194,9 +172,7 @@ def read_buffer_later(
 def new_host_array(
     queue: cl.CommandQueue, limits: Limits, shape: tuple[int, ...], dtype: npt.DTypeLike, smallest: int | None = None
 ) -> tuple[npt.NDArray[Any], bool]:
-    """A new array for what a device computed or is to read, and whether it is page-locked, which pays from `smallest`
-    bytes on (default: for downloads); its content is not defined.
-    """
+    """Make an uninitialized host array, page-locked from `smallest` bytes on; also returns whether it is."""
     least = SMALLEST_DOWN if smallest is None else smallest
     if not limits.unified_memory and math.prod(shape) * np.dtype(dtype).itemsize >= least:
         array = pinned_pool(queue.context, queue.device).result(shape, dtype)
@@ -206,12 +182,12 @@ def new_host_array(
 
 
 def _before(queue: cl.CommandQueue, idle: bool) -> list[cl.Event]:
-    """What a write from another queue waits for."""
+    """Return the events that a write from another queue waits for."""
     return [] if idle else [marker(queue)]
 
 
 def marker(queue: cl.CommandQueue) -> cl.Event:
-    """An event that is over when everything queued so far is."""
+    """Queue a marker, over when everything queued so far is."""
     marker = cl.enqueue_marker(queue)
     queue.flush()
     return marker

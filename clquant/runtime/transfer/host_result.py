@@ -59,20 +59,7 @@ class HostResult:
         return False
 
     def room(self, scope: Scope, begin: int, end: int) -> cl.Buffer:
-        """A buffer that is to be filled with some rows and given to `store`; their own memory where that can be.
-
-        Parameters
-        ----------
-        scope : Scope
-            The buffer's.
-        begin, end : int
-            Half-open range of the array's first axis.
-
-        Raises
-        ------
-        DeviceMemoryError
-            As `Scope.empty`.
-        """
+        """Make a buffer for rows `begin` to `end`, for `store`; their own memory if that can be."""
         part = self._array[begin:end]
         if not self.in_place(self._session.limits, part.nbytes) or part.ctypes.data % HOST_ALIGNMENT:
             return scope.empty(part.nbytes)
@@ -80,21 +67,9 @@ class HostResult:
         return self._rooms[-1]
 
     def store(self, scope: Scope, begin: int, end: int, buffer: cl.Buffer, offset: int = 0) -> None:
-        """Copy what a buffer holds after everything queued so far into some rows.
+        """Copy a buffer, once everything queued so far is done, into rows `begin` to `end`.
 
-        Parameters
-        ----------
-        scope : Scope
-            The buffer's; nothing in it is used after this.
-        begin, end : int
-            Half-open range of the array's first axis.
-        offset : int
-            Bytes into the buffer.
-
-        Raises
-        ------
-        DeviceMemoryError, DeviceError
-            If the device refuses or fails.
+        `offset` is in bytes; nothing in the buffer's scope is used after this.
         """
         part = self._array[begin:end]
         if any(buffer is room for room in self._rooms):
@@ -108,13 +83,7 @@ class HostResult:
         self._session.download_into(part, buffer, offset)
 
     def array(self) -> npt.NDArray[Any]:
-        """The array, once everything stored is in it.
-
-        Raises
-        ------
-        DeviceMemoryError, DeviceError
-            If the device failed.
-        """
+        """Wait for all copies and return the array."""
         with device_errors("copying from the device"):
             for event in self._copies:
                 event.wait()

@@ -14,21 +14,10 @@ from clquant.runtime.transfer.staging import SMALLEST
 def overlap_bands(
     session: Session, height: int, row_bytes: int, multiple_of: int = 1, smallest: int = 0
 ) -> list[tuple[int, int]]:
-    """Bands of rows to overlap: `transfer.bands` of the picture, or what fits the largest allocation if that is less.
+    """Divide a picture into bands of rows whose copies and kernels overlap: `transfer.bands`, or as memory allows.
 
-    Parameters
-    ----------
-    height, row_bytes : int
-        Rows, and bytes per row of the largest buffer that a band needs.
-    multiple_of : int
-        Every band but the last has a multiple of this many rows.
-    smallest : int
-        Bytes that a band but the last must have at least, where memory allows, beside what is worth staging.
-
-    Returns
-    -------
-    list of (row0, row1)
-        Half-open, top to bottom. One band where the device shares the host's memory, or the picture is small.
+    `row_bytes` are those of the largest buffer of a band; every band but the last has a multiple of `multiple_of` rows
+    and at least `smallest` bytes. One band if the device shares the host's memory or the picture is small.
     """
     most = max(session.limits.max_alloc // max(row_bytes, 1), 1)
     if not session.limits.unified_memory and height * row_bytes >= SMALLEST:

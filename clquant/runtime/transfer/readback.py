@@ -16,14 +16,9 @@ from clquant.runtime.transfer.copy import keep_until_over, order_commands
 
 
 class Readback:
-    """What a buffer holds after everything queued so far; what is queued later may change the buffer.
+    """A download begun after everything queued so far; what is queued later may change the buffer.
 
     Where host and device share memory it is read at once, as waiting costs little there.
-
-    Raises
-    ------
-    DeviceMemoryError, DeviceError
-        If the device refuses or fails.
     """
 
     def __init__(self, session: Session, buffer: cl.Buffer, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> None:
@@ -43,13 +38,7 @@ class Readback:
         keep_until_over(self._event)
 
     def array(self) -> npt.NDArray[Any]:
-        """The array, once it is there.
-
-        Raises
-        ------
-        DeviceMemoryError, DeviceError
-            If the device failed, in this copy or in what was queued before it.
-        """
+        """Wait for the copy and return the array."""
         if self._event is not None:
             with device_errors("copying from the device"):
                 self._event.wait()

@@ -40,18 +40,7 @@ class Rows:
 
 
 def copy_rows(session: Session, target: Rows, source: Rows, rows: int, nbytes: int) -> cl.Event:
-    """Queue a copy of rows between two buffers.
-
-    Parameters
-    ----------
-    nbytes : int
-        Of each.
-
-    Raises
-    ------
-    DeviceMemoryError, DeviceError
-        If the device refuses.
-    """
+    """Queue a copy of rows between two buffers."""
     with device_errors("copying between buffers"):
         event = cl.enqueue_copy(
             session.queue,
@@ -69,11 +58,5 @@ def copy_rows(session: Session, target: Rows, source: Rows, rows: int, nbytes: i
 
 
 def array_over(session: Session, buffer: cl.Buffer, shape: Shape, dtype: npt.DTypeLike) -> pyopencl.array.Array:
-    """A device array on a session's queue that is a buffer's memory, from its beginning.
-
-    Parameters
-    ----------
-    buffer : pyopencl.Buffer
-        It lives as long as its scope, so that the array is only for what is done in that.
-    """
+    """A device array on a session's queue that is a buffer's memory, from its beginning."""
     return pyopencl.array.Array(session.queue, shape, np.dtype(dtype), data=buffer)

@@ -41,13 +41,7 @@ T = TypeVar("T")
 
 
 class Lane:
-    """What one thread needs to stage copies: a queue of its own and a pinned chunk.
-
-    Parameters
-    ----------
-    chunk : ndarray of uint8, one-dimensional
-        Page-locked; pieces are no longer.
-    """
+    """A queue and a page-locked chunk with which one thread stages copies."""
 
     def __init__(self, context: cl.Context, device: cl.Device, chunk: Bytes) -> None:
         self.queue = cl.CommandQueue(context, device)
@@ -57,21 +51,9 @@ class Lane:
     def upload(
         self, buffer: cl.Buffer, source: Bytes, offset: int, pieces: Pieces, after: list[cl.Event]
     ) -> list[cl.Event]:
-        """Copy pieces of host bytes into a buffer; returns when they were read, not when they have arrived.
+        """Copy pieces of host bytes into a buffer, after some events; returns when they were read.
 
-        Parameters
-        ----------
-        offset : int
-            Bytes into the buffer.
-        pieces : deque of (begin, end)
-            What nobody has taken yet.
-        after : list of pyopencl.Event
-            What must be over before the buffer is written.
-
-        Returns
-        -------
-        list of pyopencl.Event
-            Over when all of it has arrived; empty if there was nothing to copy.
+        The events returned are over when all has arrived.
         """
         last: cl.Event | None = None
         for begin, end in _taken(pieces):
@@ -84,17 +66,7 @@ class Lane:
         return [] if last is None else [last]
 
     def download(self, target: Bytes, buffer: cl.Buffer, offset: int, pieces: Pieces, after: list[cl.Event]) -> None:
-        """Copy pieces of a buffer's bytes into host memory; returns when they have arrived.
-
-        Parameters
-        ----------
-        offset : int
-            Bytes into the buffer.
-        pieces : deque of (begin, end)
-            What nobody has taken yet.
-        after : list of pyopencl.Event
-            What must be over before the buffer is read.
-        """
+        """Copy pieces of a buffer's bytes into host memory, after some events; returns when they have arrived."""
         for begin, end in _taken(pieces):
             chunk = self._free_chunk(end - begin, None)
             event = cl.enqueue_copy(
@@ -138,35 +110,12 @@ class Staging:
         self._threads = [ThreadPoolExecutor(1, thread_name_prefix="clquant-staging") for _ in range(count)]
 
     def begin_upload(self, buffer: cl.Buffer, source: Bytes, offset: int, after: list[cl.Event]) -> StagedUpload:
-        """Begin to copy host bytes into a buffer.
-
-        Parameters
-        ----------
-        source : ndarray of uint8, shape (bytes,)
-            It must not change before the upload's `StagedUpload.wait` or `events` has returned.
-        offset : int
-            Bytes into the buffer.
-        after : list of pyopencl.Event
-            What must be over before the buffer is written.
-        """
+        """Begin to copy host bytes, unchanged until the upload's `wait`, into a buffer after some events."""
         work = functools.partial(Lane.upload, buffer=buffer, source=source, offset=offset, after=after)
         return StagedUpload(self._begin(len(source), work))
 
     def download(self, target: Bytes, buffer: cl.Buffer, offset: int, after: list[cl.Event]) -> None:
-        """Copy a buffer's bytes into host memory; returns when they have arrived.
-
-        Parameters
-        ----------
-        offset : int
-            Bytes into the buffer.
-        after : list of pyopencl.Event
-            What must be over before the buffer is read.
-
-        Raises
-        ------
-        pyopencl.Error
-            The first lane's that failed.
-        """
+        """Copy a buffer's bytes into host memory, after some events; returns when they have arrived."""
         work = functools.partial(Lane.download, target=target, buffer=buffer, offset=offset, after=after)
         _results(self._begin(len(target), work))
 
@@ -180,25 +129,13 @@ class Staging:
 
 
 class StagedUpload:
-    """An upload that lanes are at work on.
-
-    Parameters
-    ----------
-    slices : list of Future
-        The last events of each lane.
-    """
+    """An upload that lanes are at work on."""
 
     def __init__(self, slices: list[Future[list[cl.Event]]]) -> None:
         self._slices = slices
 
     def events(self) -> list[cl.Event]:
-        """What the upload is over with; waits until all of the source was read.
-
-        Raises
-        ------
-        pyopencl.Error
-            The first lane's that failed.
-        """
+        """Wait until the source was read; return the events that are over when all has arrived."""
         return [event for events in _results(self._slices) for event in events]
 
     def wait(self) -> None:
@@ -207,7 +144,7 @@ class StagedUpload:
 
 
 def _results(futures: list[Future[T]]) -> list[T]:
-    """What all futures give, once all are over, whatever interrupts the waiting; else the first error among them."""
+    """Wait for all futures, interrupts notwithstanding; return their results or raise the first error."""
     try:
         concurrent.futures.wait(futures)
     except BaseException:  # an interrupt: the lanes still use the caller's array
@@ -217,20 +154,14 @@ def _results(futures: list[Future[T]]) -> list[T]:
 
 
 def pieces_of(nbytes: int, lanes: int, most: int) -> Pieces:
-    """So many bytes in pieces: as many for each lane, where all are as fast.
-
-    Parameters
-    ----------
-    most : int
-        Bytes of a piece.
-    """
+    """Divide so many bytes into pieces of at most `most` bytes, as many for each lane."""
     count = max(-(-nbytes // (most * lanes)), 1) * lanes
     length = min(max(-(-nbytes // (count * LINE)), 1) * LINE, most)
     return collections.deque((begin, min(begin + length, nbytes)) for begin in range(0, nbytes, length))
 
 
 def _taken(pieces: Pieces) -> Iterator[tuple[int, int]]:
-    """Pieces, each to whoever asks first: threads begin one after another, and some are slower."""
+    """Take pieces until none is left: threads begin one after another, and some are slower."""
     with contextlib.suppress(IndexError):
         while True:
             yield pieces.popleft()
@@ -242,7 +173,7 @@ _sharing: list[None] = []
 
 @contextlib.contextmanager
 def sharing_lanes() -> Iterator[None]:
-    """A job that may run beside others in this process: while others do, its copies take fewer lanes."""
+    """Mark a job that may run beside others in this process: while others do, its copies take fewer lanes."""
     _sharing.append(None)
     try:
         yield
@@ -255,7 +186,7 @@ _stagings: OrderedDict[tuple[int, int], Staging | None] = OrderedDict()
 
 
 def staging(context: cl.Context, device: cl.Device) -> Staging | None:
-    """A device's staging in a context, made at its first use; None where pinned memory or threads cannot be had."""
+    """Return a device's staging in a context, made at its first use; None without page-locked memory or threads."""
     if not threads_run():
         return None
     key = (context.int_ptr, device.int_ptr)
@@ -277,11 +208,11 @@ def threads_run() -> bool:
 
 
 def clear_stagings() -> None:
-    """Give back the pinned memory of all stagings, once what is under way is over."""
+    """Release the page-locked memory of all stagings, once their copies are over."""
     with _lock:
         _stagings.clear()
 
 
 def as_bytes(array: npt.NDArray[Any]) -> Bytes:
-    """A C-contiguous array's memory as a flat array of bytes."""
+    """View a C-contiguous array as a flat array of bytes."""
     return array.reshape(-1).view(np.uint8)

@@ -144,7 +144,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _pages(args: argparse.Namespace, places: Outputs, sources: inputs.Inputs) -> dict[Source, str]:
-    """Where the page of each input goes; empty without --html."""
+    """Choose the page's file of each input; none without --html."""
     if args.html is None:
         return {}
     targets = places.each(args.html, lambda source: f"{source.stem}-compare.html", "--html", (".html", ".htm"))

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(number: int, device: Any) -> dict[str, Any]:
-    """What came of one device's jobs, which is kept for those who use it later."""
+    """Run all jobs on one device and describe device and outcomes."""
     report: dict[str, Any] = {
         "number": number,
         "device": runtime.describe(device),

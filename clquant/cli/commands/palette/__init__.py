@@ -81,7 +81,7 @@ def _options(args: argparse.Namespace, used: Palette | None) -> Options:
 
 
 def _origin(stem: str) -> tuple[str, int | None] | None:
-    """What a file may be the result of by its name, ``IN-K`` or ``IN-palette``, with its most colours."""
+    """Parse the name of an earlier result, ``IN-K`` or ``IN-palette``, into its input's stem and its most colours."""
     match = re.fullmatch(r"(.+)-(?:palette|(\d{1,3}))", stem)
     return None if match is None else (match[1], None if match[2] is None else int(match[2]))
 
@@ -133,7 +133,7 @@ def _only_told(args: argparse.Namespace) -> bool:
 
 
 def _targets(args: argparse.Namespace, sources: Inputs, places: Outputs, name: inputs.Naming) -> list[str | None]:
-    """Where results go, one per input; None if they are only shown, and of an animation its one file."""
+    """Choose each result's file: None if it is only shown; the one file of an animation."""
     if args.animate is not None:
         return [films.target(args, places)]
     if _only_told(args) and args.output is None:
