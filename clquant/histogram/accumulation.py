@@ -21,15 +21,7 @@ _OPAQUE = np.uint32(0x11111111)
 
 
 class Accumulator:
-    """The sum of counts that come one after another.
-
-    Counts of opaque 8-bit colours, if they are many, are added up in a table of all 2^24 such colours (128 MiB).
-
-    Parameters
-    ----------
-    most_deep : int, optional
-        Colours of 16 bits a value that there may be.
-    """
+    """Adds up counts; many opaque 8-bit colours in a table of 128 MiB, at most `most_deep` colours of 16 bits."""
 
     def __init__(self, most_deep: int | None = None) -> None:
         self._most_deep = most_deep
@@ -54,7 +46,7 @@ class Accumulator:
         self._waiting = [merged([self._without_opaque(waiting) for waiting in self._waiting])]
 
     def _without_opaque(self, part: HostCounts) -> HostCounts:
-        """What is left of some counts when those of opaque colours are in the table."""
+        """Move the counts of opaque colours to the table; return the rest."""
         if part.bits != 8:
             return part
         if self._table is None:
@@ -82,20 +74,14 @@ class Accumulator:
 
 
 def with_opaque(rest: HostCounts, opaque: HostCounts) -> HostCounts:
-    """Some counts, and those of opaque colours alone."""
+    """Join counts and the counts of opaque colours."""
     if len(rest.codes):
         return merged([rest, opaque])
     return replace(opaque, transparent=rest.transparent, partial=rest.partial, clear=rest.clear)
 
 
 def counted_places(read: Callable[[int, int], Counts]) -> HostCounts:
-    """The colours of a table whose counts are above 0.
-
-    Parameters
-    ----------
-    read : callable
-        Gives so many counts from a place on.
-    """
+    """Collect the counts above 0 of a table that `read(first, n)` reads a part of."""
     n = sum(int(np.count_nonzero(read(first, _AT_ONCE))) for first in range(0, _RGB, _AT_ONCE))
     codes, counts, filled = np.empty(n, np.uint32), np.empty(n, np.uint64), 0
     for first in range(0, _RGB, _AT_ONCE):

@@ -25,15 +25,7 @@ Uint32 = npt.NDArray[np.uint32]
 
 
 class Bins:
-    """Empty bins of consecutive cells of 16^3 colours; device memory belongs to a scope.
-
-    Collecting what is in them leaves them empty, so that the next job on the queue finds its bins so.
-
-    Parameters
-    ----------
-    cells : int
-        How many, a power of two.
-    """
+    """Empty bins of `cells` (a power of two) consecutive cells of 16^3 colours; collecting empties them again."""
 
     def __init__(self, session: Session, scope: Scope, cells: int) -> None:
         self._session = session
@@ -56,20 +48,7 @@ class Bins:
             self._scope.leave_zeros(buffer)
 
     def starts(self, scope: Scope) -> tuple[Buffer, Uint32, Uint32]:
-        """Where each cell's colours go among the colours of all occupied bins.
-
-        Parameters
-        ----------
-        scope : Scope
-            For what this needs, and of the buffer.
-
-        Returns
-        -------
-        starts : ndarray
-            The same, (cells + 1,) uint32.
-        notes : ndarray
-            (NOTES,) uint32, which are 0 from now on.
-        """
+        """Return each cell's place among the colours, (cells + 1,) uint32 on device and host, and (NOTES,) uint32."""
         session, cells = self._session, self._cells
         count_occupied, place = self._program.kernel("count_occupied"), self._program.kernel("place_cells")
         group = session.work_group_size(count_occupied, session.tuned("counting.group"))
@@ -82,22 +61,7 @@ class Bins:
         return starts, both[: cells + 1], both[cells + 1 :]
 
     def collected(self, owner: Scope, first: int, starts: Buffer, n: int) -> tuple[Buffer, Buffer]:
-        """The colours of occupied bins, packed and in Z-order, and what was counted; the bins are empty then.
-
-        Parameters
-        ----------
-        first : int
-            Z-order code of the first bin.
-        starts : pyopencl.Buffer
-            What the method `starts` gave.
-        n : int
-            Colours: the last of them.
-
-        Returns
-        -------
-        colors, counts : pyopencl.Buffer
-            (n,) uint32 each.
-        """
+        """Empty bins from `first` on into n colours, packed in Z-order, and their counts, (n,) uint32."""
         kernel = self._program.kernel("collect_occupied")
         group = self._session.work_group_size(kernel, self._session.tuned("counting.group"), 8)
         colors, counts = owner.empty(4 * n), owner.empty(4 * n)

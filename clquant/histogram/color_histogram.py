@@ -250,7 +250,7 @@ class ColorHistogram:
     __hash__ = None  # type: ignore[assignment]  # equal ones would have to be hashed over all their colours
 
     def _with_bits_of(self, other: ColorHistogram) -> HostCounts:
-        """What was counted, with 16 bits per value if the other has them."""
+        """Return the counts, with 16 bits per value if the other has them."""
         return self._counted.widened() if other._counted.bits == 16 else self._counted
 
     def __repr__(self) -> str:
@@ -306,12 +306,12 @@ def together(histograms: Sequence[ColorHistogram]) -> ColorHistogram:
 
 
 def histogram_of(counted: HostCounts) -> ColorHistogram:
-    """The histogram of what was counted."""
+    """Wrap counts in a histogram."""
     return ColorHistogram._from(counted)
 
 
 def counts_of(histogram: object, max_bits: int = 8) -> HostCounts:
-    """What a histogram counted, of at least one pixel, with `max_bits` a value at most."""
+    """Check that a histogram has pixels, and return its counts with at most `max_bits` a value."""
     if not isinstance(histogram, ColorHistogram):
         raise InvalidType(f"histogram is {params.shown(histogram)}; allowed: a ColorHistogram")
     if not histogram.total:

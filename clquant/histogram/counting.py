@@ -67,17 +67,7 @@ def count_colors(
     pictures: Sequence[Picture],
     weights: Sequence[npt.NDArray[np.unsignedinteger]] | None = None,
 ) -> ColorCounts:
-    """Count the distinct colours of pictures together.
-
-    Parameters
-    ----------
-    scope : Scope
-        Owns the result's buffers.
-    pictures : sequence of Picture
-        Of 1, 3 or 4 channels; gray v counts as (v, v, v).
-    weights : sequence of ndarray, optional
-        One (H, W) uint32 or uint64 array a picture, see `clquant.histogram.weights.fixed_point_weights`.
-    """
+    """Count the colours of pictures of 1, 3 or 4 channels, with integer (H, W) weights; `scope` owns the result."""
     parts = list(portions(session, pictures, weights, MAX_NARROW))
     if len(parts) == 1:
         return _Counter(session, scope, parts[0].pictures, parts[0].weights).count()
@@ -109,7 +99,7 @@ class _Counter:
 
     @functools.cached_property
     def _notes(self) -> Buffer:
-        """What kernels note, for ways of counting whose bins have no notes."""
+        """Notes of kernels whose bins have none."""
         return self._scope.zeros(4 * NOTES)
 
     def count(self) -> ColorCounts:

@@ -30,25 +30,14 @@ _LEVELS, _MAX_LEVEL_COPIES, _MAX_GRAY_BAND = 1 << 16, 16, 1 << 28
 def count_deep(
     session: Session, pictures: Sequence[Picture], weights: Sequence[npt.NDArray[np.unsignedinteger]] | None = None
 ) -> HostCounts:
-    """Count the distinct colours of pictures together, from 16 bits a value.
-
-    Parameters
-    ----------
-    pictures : sequence of Picture
-        Of 8 or 16 bits, and of 1, 3 or 4 channels; gray v counts as (v, v, v), and v of 8 bits as 257 v.
-
-    Returns
-    -------
-    HostCounts
-        Of 16 bits a value.
-    """
+    """Count the colours of pictures from 16 bits a value; v of 8 bits counts as 257 v."""
     return merged(list(deep_parts(session, pictures, weights)))
 
 
 def deep_parts(
     session: Session, pictures: Sequence[Picture], weights: Sequence[npt.NDArray[np.unsignedinteger]] | None = None
 ) -> Iterator[HostCounts]:
-    """As `count_deep`, a band of the pictures at a time, at least one; the last says what alpha there is."""
+    """Count like `count_deep`, a band of the pictures at a time; the last part says what alpha there is."""
     checked_total(sum(p.pixels for p in pictures))
     for portion in portions(session, pictures, weights, MAX_NARROW):
         for part in _parts(session, portion):
@@ -56,7 +45,7 @@ def deep_parts(
 
 
 def _parts(session: Session, portion: Portion) -> Iterator[HostCounts]:
-    """Those of what fits 32-bit counters."""
+    """Count a portion, whose counts fit 32 bits."""
     if any(picture.channels == 1 for picture in portion.pictures):
         yield _levels(session, portion)
     with session.scope() as scope:
@@ -84,7 +73,7 @@ def _parts(session: Session, portion: Portion) -> Iterator[HostCounts]:
 
 
 def _levels(session: Session, portion: Portion) -> HostCounts:
-    """The gray pictures of a portion."""
+    """Count the gray pictures of a portion."""
     limits = session.limits
     on_cpu = limits.is_cpu and not limits.is_simulator
     copies = min(limits.compute_units, _MAX_LEVEL_COPIES) if on_cpu else 1
@@ -124,7 +113,7 @@ def _count_band(
     notes: Buffer,
     before: int,
 ) -> tuple[Buffer, Buffer, int]:
-    """The colours of some rows, their counts, and their number; `before` is what the bands before have noted."""
+    """Count some rows: colours, counts and their number; `before` is the number of the bands before."""
     count = (row1 - row0) * picture.width
     slots = 1 << (_SLOTS_PER_PIXEL * count - 1).bit_length()
     run = _RUN_ON_CPUS if session.limits.is_cpu else _RUN

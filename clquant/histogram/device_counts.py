@@ -24,35 +24,17 @@ _TYPES = {"uint8": "uchar", "uint16": "ushort", "uint32": "uint"}
 
 @dataclass(frozen=True)
 class DeviceCounts:
-    """What a device counted, on the host as it lay there.
+    """Counts of opaque colours, on the host in a device's order."""
 
-    Attributes
-    ----------
-    colors : ndarray
-        (n,) uint32, R | G << 8 | B << 16, in Z-order.
-    counts : ndarray
-        (n,) of the smallest unsigned type that holds them.
-    transparent : int
-        Pixels of alpha 0.
-    clear : bool
-        Whether there are any.
-    """
-
-    colors: npt.NDArray[np.uint32]
-    counts: npt.NDArray[np.unsignedinteger[Any]]
+    colors: npt.NDArray[np.uint32]  # (n,) uint32, R | G << 8 | B << 16, in Z-order
+    counts: npt.NDArray[np.unsignedinteger[Any]]  # (n,) of the smallest unsigned type that holds them
     total: int
-    transparent: int
+    transparent: int  # pixels of alpha 0
     clear: bool
 
     @classmethod
     def of(cls, session: Session, counted: ColorCounts) -> DeviceCounts:
-        """A copy of opaque colours.
-
-        Parameters
-        ----------
-        counted : ColorCounts
-            Not `wide`, and without partly transparent colours.
-        """
+        """Copy opaque colours that are not `wide`."""
         colors = session.download(counted.colors, counted.n_colors, np.uint32)
         counts = session.download(counted.counts, counted.n_colors, np.uint32)
         smallest = np.min_scalar_type(int(counts.max(initial=0)))
@@ -60,7 +42,7 @@ class DeviceCounts:
 
     @classmethod
     def of_host(cls, counted: HostCounts) -> DeviceCounts | None:
-        """The same counts; None if they are not of opaque colours of 8 bits, or too many."""
+        """Convert counts; None if they are not of opaque colours of 8 bits, or too many."""
         if counted.bits != 8 or counted.partial or counted.total > MAX_NARROW:
             return None
         colors = colors_of(counted.codes).view(np.uint32).ravel() & np.uint32(0xFFFFFF)
@@ -68,14 +50,14 @@ class DeviceCounts:
         return cls(colors, counted.counts.astype(smallest), counted.total, counted.transparent, counted.clear)
 
     def on_host(self) -> HostCounts:
-        """The same as the host adds them up."""
+        """Convert to `HostCounts`."""
         opaque = self.colors | np.uint32(0xFF000000)
         codes = codes_of(opaque.view(np.uint8).reshape(-1, 4))
         return HostCounts(codes, self.counts.astype(np.uint64), self.transparent, partial=False, clear=self.clear)
 
 
 def counted(session: Session, pictures: Sequence[Picture]) -> DeviceCounts | HostCounts:
-    """The colours of pictures of 8 bits a value, as they are best added to others."""
+    """Count pictures of 8 bits a value, in the form that adds up best."""
     with session.scope() as scope:
         found = count_colors(session, scope, pictures)
         return HostCounts.of(session, found) if found.partial or found.wide else DeviceCounts.of(session, found)
@@ -90,13 +72,7 @@ def can_add(session: Session, parts: Sequence[DeviceCounts]) -> bool:
 
 
 def added(session: Session, scope: Scope, parts: Sequence[DeviceCounts]) -> ColorCounts:
-    """The sum of counts, of which `can_add` says so.
-
-    Parameters
-    ----------
-    scope : Scope
-        Owns the result's buffers.
-    """
+    """Add up counts for which `can_add` holds; `scope` owns the result."""
     with session.scope() as inner:
         bins = Bins(session, inner, CELLS)
         for part in parts:

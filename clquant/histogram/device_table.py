@@ -17,13 +17,7 @@ _LEAST_COLORS = 1 << 16
 
 
 class DeviceTable:
-    """The sum of what parts of a picture have.
-
-    Parameters
-    ----------
-    scope : Scope
-        Owns the table, of 128 MiB.
-    """
+    """Adds up parts of a picture in a table of 128 MiB, which `scope` owns."""
 
     def __init__(self, session: Session, scope: Scope) -> None:
         self._session = session
@@ -53,15 +47,7 @@ class DeviceTable:
 
 
 def add_counts(session: Session, part: tuple[Buffer, Buffer, int, str], table: tuple[Buffer, str]) -> None:
-    """Queue the addition of some counts.
-
-    Parameters
-    ----------
-    part : (pyopencl.Buffer, pyopencl.Buffer, int, str)
-        Distinct opaque colours, their counts, how many there are, and the type of the counts.
-    table : (pyopencl.Buffer, str)
-        Sums in Z-order, and their type.
-    """
+    """Queue the addition of (colours, counts, their number, their type) to a table in Z-order and its type."""
     (colors, counts, n, count), (sums, sum_type) = part, table
     kernel = session.program("histogram/device_table.cl", COUNT=count, SUM=sum_type).kernel("add_counts")
     session.launch(kernel, n, session.work_group_size(kernel, 256), colors, counts, np.uint32(n), sums)

@@ -22,25 +22,12 @@ _GROUP = 256
 
 @dataclass(frozen=True)
 class DistinctColors:
-    """What `distinct_colors` found.
+    """Result of `distinct_colors`."""
 
-    Attributes
-    ----------
-    colors : ndarray or None
-        (n, 4) uint8, the distinct colours without those of alpha 0, in the order of R, G, B, alpha; None where
-        there are more than asked for.
-    counts : ndarray or None
-        (n,) uint32, their pixels.
-    transparent : bool
-        Whether some pixel has alpha 0.
-    partial : bool
-        Whether some pixel's alpha is neither 0 nor 255.
-    """
-
-    colors: npt.NDArray[np.uint8] | None
-    counts: npt.NDArray[np.uint32] | None
-    transparent: bool
-    partial: bool
+    colors: npt.NDArray[np.uint8] | None  # (n, 4) uint8 of alpha above 0, sorted; None for more than asked
+    counts: npt.NDArray[np.uint32] | None  # (n,) uint32, their pixels
+    transparent: bool  # whether an alpha is 0
+    partial: bool  # whether an alpha is neither 0 nor 255
 
 
 def distinct_colors(
@@ -50,17 +37,8 @@ def distinct_colors(
     most: int,
     meanwhile: Callable[[], None] | None = None,
 ) -> DistinctColors:
-    """The distinct colours of some bands of pixels together, if they are at most `most`.
-
-    Parameters
-    ----------
-    bands : iterable of (Buffer, int, int)
-        Pixels (count, channels) uint8, channels (1, 3 or 4; gray v is (v, v, v)) and count, together below 2^32.
-    most : int
-        0 to `MAX_DISTINCT`.
-    meanwhile : callable, optional
-        Called when all is queued, before the device is waited for.
-    """
+    """List the colours of bands (pixels, channels, count) if they are at most `most`, up to `MAX_DISTINCT`."""
+    # `meanwhile` is called when all is queued, before the device is waited for.
     if not 0 <= most <= MAX_DISTINCT:
         raise InvalidArgument(f"most is {most}; allowed: 0 to {MAX_DISTINCT}")
     table = scope.zeros(4 * SLOTS)

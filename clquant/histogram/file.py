@@ -28,17 +28,7 @@ _LEVEL = 6
 
 
 def to_bytes(codes: Codes, counts: npt.NDArray[np.uint64], transparent: int) -> bytes:
-    """A file.
-
-    Parameters
-    ----------
-    codes : ndarray
-        (n,) uint32, or uint64 for 16 bits per value, ascending.
-    counts : ndarray
-        (n,) uint64, 1 to 2^39.
-    transparent : int
-        Pixels of alpha 0.
-    """
+    """Encode (n,) ascending codes, their counts and the transparent pixels."""
     code_bytes = codes.dtype.itemsize
     steps = np.diff(codes, prepend=codes.dtype.type(0)).astype(f"<u{code_bytes}")
     planes = [_planes(steps, code_bytes), _planes((counts - np.uint64(1)).astype("<u8"), _COUNT_BYTES)]
@@ -54,13 +44,7 @@ def most_bytes(colors: int) -> int:
 
 
 def from_bytes(data: bytes, max_colors: int = MAX_COLORS) -> tuple[Codes, npt.NDArray[np.uint64], int]:
-    """The codes, counts and transparent pixels of a file.
-
-    Parameters
-    ----------
-    max_colors : int
-        Files that claim more are refused.
-    """
+    """Decode codes, counts and transparent pixels; files that claim more than `max_colors` are refused."""
     if len(data) < _HEADER.size + _CHECK.size or not data.startswith(MAGIC):
         raise FormatError("the file is no colour histogram")
     _, version, n, transparent, size = _HEADER.unpack_from(data)

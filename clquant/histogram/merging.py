@@ -45,13 +45,7 @@ for _channel in range(4):
 
 
 def codes_of(colors: Colors) -> Codes:
-    """Codes in Z-order.
-
-    Parameters
-    ----------
-    colors : ndarray
-        (n, 4) uint8, or uint16 for 64-bit codes.
-    """
+    """Convert (n, 4) uint8 or uint16 colours to Z-order codes of 32 or 64 bits."""
     if colors.dtype == np.uint16:
         high, low = (codes_of((colors >> np.uint16(shift)).astype(np.uint8)).astype(np.uint64) for shift in (8, 0))
         wide: Codes = high << np.uint64(32) | low
@@ -106,25 +100,13 @@ def is_partial(codes: Codes) -> npt.NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class HostCounts:
-    """Distinct colours and how often each occurs.
+    """Distinct colours and how often each occurs."""
 
-    Attributes
-    ----------
-    codes : ndarray
-        (n,) uint32, or uint64 for 16 bits per value, ascending: colours of alpha above 0.
-    counts : ndarray
-        (n,) uint64, above 0.
-    transparent : int
-        The pixels of alpha 0, or the sum of their weights.
-    partial, clear : bool
-        Whether some pixel has an alpha between 0 and the largest value, or of 0, whatever its weight.
-    """
-
-    codes: Codes
-    counts: Counts
-    transparent: int
-    partial: bool
-    clear: bool
+    codes: Codes  # (n,) ascending, of alpha above 0
+    counts: Counts  # (n,) uint64, above 0
+    transparent: int  # weight of the pixels of alpha 0
+    partial: bool  # whether an alpha is between 0 and the largest, whatever its weight
+    clear: bool  # whether an alpha is 0, whatever its weight
 
     @property
     def total(self) -> int:
@@ -133,14 +115,14 @@ class HostCounts:
 
     @classmethod
     def of(cls, session: Session, counted: ColorCounts) -> HostCounts:
-        """What a device counted."""
+        """Copy a device's counts."""
         colors, counts = counted.to_host(session)
         given = counts.astype(np.uint64), counted.transparent, counted.partial, counted.clear
         return cls(codes_of(colors), *given)
 
     @classmethod
     def without_opaque(cls, counted: ColorCounts) -> HostCounts:
-        """Of what a device counted, without partly transparent colours, the pixels of alpha 0."""
+        """Wrap the pixels of alpha 0 of counts without partly transparent colours."""
         none = np.zeros(0, np.uint32), np.zeros(0, np.uint64)
         return cls(*none, counted.transparent, counted.partial, counted.clear)
 
@@ -172,13 +154,7 @@ class HostCounts:
         return dataclasses.replace(self, counts=counts, transparent=self.transparent << bits)
 
     def upload(self, scope: Scope) -> ColorCounts:
-        """The same on a device, of 8 bits per value.
-
-        Parameters
-        ----------
-        scope : Scope
-            Owns the result's buffers.
-        """
+        """Copy counts of 8 bits per value to buffers of a scope."""
         if self.bits == 16:
             return self.narrowed().upload(scope)
         total = checked_total(self.total)
@@ -197,7 +173,7 @@ class HostCounts:
         )
 
     def _cell_starts(self) -> npt.NDArray[np.uint32]:
-        """Where the colours of each cell of side 16 begin: cells with alpha if some colour is partly transparent."""
+        """Return where each cell of side 16 begins: cells with alpha if some colour is partly transparent."""
         cells = np.arange(1 << 16, dtype=np.uint32)
         if not self.partial:  # the lowest of every four bits is alpha's
             cells = cells[cells & np.uint32(0x1111) == 0x1111]
@@ -213,13 +189,7 @@ def checked_total(total: int) -> int:
 
 
 def merged(parts: Sequence[HostCounts]) -> HostCounts:
-    """Several counts together, whatever their order.
-
-    Parameters
-    ----------
-    parts : sequence of HostCounts
-        Of at least one; all together below 2^64. If one has 16 bits per value, so has the result.
-    """
+    """Join at least one part, in any order, adding up to less than 2^64; 16 bits per value if one has them."""
     if len(parts) == 1:
         return parts[0]
     if any(p.bits == 16 for p in parts):
@@ -253,15 +223,7 @@ def _joined(parts: Sequence[HostCounts]) -> tuple[Codes, Counts]:
 
 
 def summed(codes: Codes, counts: Counts) -> tuple[Codes, Counts]:
-    """Distinct codes, ascending, and the sums of their counts.
-
-    Parameters
-    ----------
-    codes : ndarray
-        (n,) uint32 or uint64, n below 2^32.
-    counts : ndarray
-        (n,) uint64, adding up to less than 2^64.
-    """
+    """Return distinct codes, ascending, and the sums of their counts."""
     if codes.dtype == np.uint64:
         order = np.argsort(codes)
         return _summed_runs(codes[order], counts[order])

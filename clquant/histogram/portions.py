@@ -17,32 +17,17 @@ Weights = Sequence[npt.NDArray[np.unsignedinteger]]
 
 @dataclass(frozen=True)
 class Portion:
-    """What is counted at once.
-
-    Attributes
-    ----------
-    weights : list of ndarray of uint32, or None
-    shift : int
-        The weights are digits of the given ones: what they count is to be multiplied by 2^shift.
-    """
+    """Pictures counted at once."""
 
     pictures: list[Picture]
     weights: list[npt.NDArray[np.uint32]] | None
-    shift: int = 0
+    shift: int = 0  # weights are digits of the given ones, worth 2^shift
 
 
 def portions(
     session: Session, pictures: Sequence[Picture], weights: Weights | None, most: int = 2**32 - 1
 ) -> Iterator[Portion]:
-    """Portions of pictures, in order.
-
-    Parameters
-    ----------
-    weights : sequence of ndarray, optional
-        (H, W) uint32 or uint64 a picture.
-    most : int
-        Neither the pixels nor the weights of a portion are more; no row of a picture is as long.
-    """
+    """Cut pictures and weights into portions of at most `most` pixels and weight."""
     waiting = Portion([], None if weights is None else [])
     room = most
     for i, picture in enumerate(pictures):

@@ -20,15 +20,7 @@ _MOST_COUNTERS = 1 << 24
 
 
 class RunCounter:
-    """Counts pictures on a CPU, unless that takes too much memory.
-
-    Parameters
-    ----------
-    scope : Scope
-        Owns the result's buffers.
-    pictures : sequence of Picture
-        Together of less than 2^32 pixels.
-    """
+    """Counts pictures of less than 2^32 pixels on a CPU; `scope` owns the result."""
 
     def __init__(self, session: Session, scope: Scope, pictures: Sequence[Picture]) -> None:
         self._session = session

@@ -1,4 +1,4 @@
-"""What each pixel counts: weights a person gave, and pictures in which pixels stand as often as they count."""
+"""Weights of pixels: checked, as integers, and as pictures that repeat pixels by their weight."""
 
 from __future__ import annotations
 
@@ -26,20 +26,9 @@ MAX_SPREAD = 2**24
 def fixed_point_weights(
     weights: Sequence[npt.NDArray[np.floating] | npt.NDArray[np.integer] | npt.NDArray[np.bool_]],
 ) -> tuple[list[npt.NDArray[np.unsignedinteger]], float]:
-    """Weights of pixels as integers.
-
-    Parameters
-    ----------
-    weights : sequence of ndarray
-        One array a picture. Integers and booleans are taken as they are. Floats are multiplied by the largest power of
-        two that keeps the total of all pictures below 2^32 and rounded to the nearest integer, halves to even.
-
-    Returns
-    -------
-    list of ndarray of uint32 or uint64
-    float
-        How many units of these integers make 1 of the given weights.
-    """
+    """Convert weights to uint32 or uint64; returns how many of their units make 1 as well."""
+    # Integers and booleans stay. Floats are multiplied by the largest power of two that keeps the total of all pictures
+    # below 2^32, and rounded, halves to even.
     if not all(np.isfinite(w).all() and (w >= 0).all() for w in weights):
         raise InvalidArgument("sample_weight has negative or non-finite values; allowed: finite numbers from 0 up")
     if any(np.issubdtype(w.dtype, np.floating) for w in weights):
@@ -63,7 +52,7 @@ def fixed_point_weights(
 
 
 def _weight_array(weight: Any) -> npt.NDArray[Any]:
-    """An array as it is; of a picture or its path, the gray values."""
+    """Return an array of weights; a picture's are its gray values."""
     if not isinstance(weight, str | os.PathLike | PIL.Image.Image):
         return params.array("sample_weight", weight, "booleans, integers or floats", "biuf")
     drawn = images.read(weight, argument="sample_weight").array
@@ -76,22 +65,7 @@ def _weight_array(weight: Any) -> npt.NDArray[Any]:
 def checked_weights(
     sample_weight: Any, pictures: Sequence[Picture], sources: ImageLike | Sequence[ImageLike]
 ) -> tuple[list[npt.NDArray[np.unsignedinteger]] | None, float]:
-    """Weights as integers, and how many of their units make one of the given.
-
-    Parameters
-    ----------
-    sample_weight : array_like or device array, gray picture or its path, a list of them, or None
-        (H, W) an image.
-    sources : image or list of images
-        What the pictures were read from.
-
-    Returns
-    -------
-    list of ndarray of uint32 or uint64, or None
-        None if none are given.
-    float
-        See `fixed_point_weights`.
-    """
+    """Check `sample_weight` of pictures read from `sources`; None if none are given. See `fixed_point_weights`."""
     if sample_weight is None:
         return None, 1.0
     several = isinstance(sources, list | tuple)
@@ -113,25 +87,9 @@ def checked_weights(
 def resampled(
     pictures: Sequence[Picture], weights: Sequence[npt.NDArray[np.unsignedinteger]], queue: CommandQueue | None = None
 ) -> tuple[Picture, bool]:
-    """As many pixels as some pictures have together, each as often as its weight says, in their order.
-
-    With c_i the total weight of the first i of N pixels and W = c_N, pixel s of the result is the pixel i with
-    c_i <= floor((2 s + 1) W / (2 N)) < c_(i + 1): systematic sampling. Equal weights give the pictures themselves.
-
-    Parameters
-    ----------
-    weights : sequence of ndarray of uint32 or uint64
-        (H, W) each, together 1 to 2^39.
-    queue : pyopencl.CommandQueue, optional
-        For pictures on the device; default: their own.
-
-    Returns
-    -------
-    Picture
-        (1, N, C), C the most channels of the pictures.
-    bool
-        Whether some of their pixels have alpha 0, whatever these weigh.
-    """
+    """Draw (1, N, C) pixels, each as often as its weight says; also whether some pixel has alpha 0."""
+    # With c_i the total weight of the first i of N pixels and W = c_N, pixel s of the result is the pixel i with
+    # c_i <= floor((2 s + 1) W / (2 N)) < c_(i + 1): systematic sampling. Equal weights give the pictures themselves.
     channels = max(picture.channels for picture in pictures)
     rows = [_pixels(picture, channels, queue) for picture in pictures]
     pixels, ends = np.concatenate(rows), np.cumsum(np.concatenate([w.ravel() for w in weights]), dtype=np.uint64)
@@ -142,21 +100,8 @@ def resampled(
 
 
 def spread_out(histogram: HostCounts, most: int = MAX_SPREAD) -> Picture:
-    """The pixels of a histogram in its order, as many as are counted or fewer in the same proportions.
-
-    Parameters
-    ----------
-    histogram : HostCounts
-        Of at least one pixel.
-    most : int
-        Counts are divided by the least power of two that makes their sum at most this, and rounded up: every colour
-        stays.
-
-    Returns
-    -------
-    Picture
-        (1, N, C): first the transparent pixels.
-    """
+    """Return the pixels of a histogram, (1, N, C): first the transparent ones, then the others in its order."""
+    # Counts are divided by the least power of two that makes their sum at most `most`, and rounded up.
     colors = np.concatenate([np.zeros((1, 4), np.uint8), colors_of(histogram.codes)])
     counts = np.append(np.uint64(histogram.transparent), histogram.counts)
     shift = max(-(-int(counts.sum(dtype=np.uint64)) // most) - 1, 0).bit_length()
@@ -167,13 +112,7 @@ def spread_out(histogram: HostCounts, most: int = MAX_SPREAD) -> Picture:
 
 
 def systematic_places(count: int, total: int) -> npt.NDArray[np.uint64]:
-    """floor((2 s + 1) W / (2 N)) for s < N: in which units of a total weight W the samples of `resampled` fall.
-
-    Parameters
-    ----------
-    count, total : int
-        N, at most 2^31, and W, at most 2^39.
-    """
+    """Return floor((2 s + 1) W / (2 N)) for s < N, with W = `total`, at most 2^39, and N = `count`."""
     if count > MAX_SAMPLES:
         raise InvalidArgument(f"the images have {count} pixels together; allowed with weights: at most {MAX_SAMPLES}")
     # W = q 2N + r, so that one product is at most W and the other below 2N 2N.

@@ -134,7 +134,7 @@ class DeepFit:
         return Fitted(palette, PendingInertia.known(inertia / self._unit(space)), start.steps + steps)
 
     def _unit(self, space: spaces.Space) -> float:
-        """Of the inertia, in squared steps of the space and units of the weights."""
+        """Steps of the inertia, in squared steps of the space and units of the weights, that make 1."""
         return space.unit * space.unit * self._weight_unit
 
     def _grays(

@@ -44,13 +44,7 @@ class NeuQuantFit:
     progress: Progress
 
     def shared(self, job: Job, clear: bool) -> Palette:
-        """The palette that pictures share.
-
-        Parameters
-        ----------
-        clear : bool
-            Whether it has an entry of alpha 0 in any case.
-        """
+        """Return the palette that pictures share; with `clear` it has an entry of alpha 0 in any case."""
         return self._at_once([job], clear)[0]
 
     def each(self, sources: Sequence[ImageLike]) -> list[Palette]:
@@ -140,10 +134,7 @@ class NeuQuantFit:
     def _inspect_colors(
         self, scope: Scope, job: Job, prepare: Callable[[], None] | None
     ) -> tuple[Pixels, DistinctColors]:
-        """The pixels of a job as its map takes them, and what is to be known of their colours.
-
-        `prepare` is called while a large picture is on its way.
-        """
+        """Return a job's pixels and distinct colours; `prepare` is called while a large picture is on its way."""
         session, params = self.session, self.params
         most = params.n_colors
         is_lazy = any(picture.lazy is not None for picture in job)

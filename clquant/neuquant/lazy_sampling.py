@@ -20,17 +20,7 @@ from clquant.runtime import Scope, Session
 def streamed_pixels(
     session: Session, scope: Scope, pictures: Sequence[Picture], start: int, count: int
 ) -> tuple[Pixels, DistinctColors]:
-    """The first samples of order `SPREAD`, and the distinct colours if they are few.
-
-    Parameters
-    ----------
-    pictures : sequence of Picture
-        Those that are trained on together; at least one is lazy.
-    start : int
-        Of the order `SPREAD`: 0 to 2^32 - 1.
-    count : int
-        The most samples that are needed. Pictures of no more pixels are read whole.
-    """
+    """Read the first `count` samples of order `SPREAD`, and the distinct colours if few; small pictures whole."""
     total = checked_total(pictures)
     if total <= count:
         pixels = Pixels.of(session, scope, pictures)
@@ -58,13 +48,7 @@ def streamed_pixels(
 
 
 class StreamedColors:
-    """The distinct colours of pictures, part by part, as long as they are few.
-
-    Parameters
-    ----------
-    most : int
-        How many are few, up to `MAX_DISTINCT`.
-    """
+    """Collects up to `most` distinct colours, part by part."""
 
     def __init__(self, session: Session, most: int) -> None:
         self._session, self._most = session, most
@@ -73,13 +57,7 @@ class StreamedColors:
         self._few, self._transparent, self._partial = True, False, False
 
     def add(self, piece: Picture, values: npt.NDArray[np.uint8]) -> None:
-        """Count a part.
-
-        Parameters
-        ----------
-        values : ndarray
-            (pixels, channels), its own.
-        """
+        """Count a part, whose values are (pixels, channels)."""
         if self._few:
             with self._session.scope() as scope:
                 bands = Pixels.of(self._session, scope, [piece]).triples()

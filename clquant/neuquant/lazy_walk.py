@@ -34,19 +34,7 @@ class WalkedPixels(Pixels):
 def walked_pixels(
     session: Session, scope: Scope, pictures: Sequence[Picture], sample_factor: int, most: int
 ) -> tuple[WalkedPixels, DistinctColors]:
-    """The pixels of pictures for the sequential map, and their distinct colours if they are few.
-
-    Parameters
-    ----------
-    scope : Scope
-        While it is open, pixels may be asked for.
-    pictures : sequence of Picture
-        Those that are trained on together; at least one is lazy.
-    sample_factor : int
-        The walk has a sample for so many pixels.
-    most : int
-        How many colours are few.
-    """
+    """Return pixels for the sequential map, read while `scope` is open, and up to `most` distinct colours."""
     window, colors = Window(session, pictures, sample_factor), StreamedColors(session, most)
     scope.at_end(window.close)
     window.draw(0, colors.add)
@@ -75,13 +63,7 @@ class Window:
         return self._pixels, min(self._first + self._room, self._samples)
 
     def draw(self, first: int, inspect: Callable[[Picture, Samples], None] | None = None) -> None:
-        """Read all rows for the samples from one on.
-
-        Parameters
-        ----------
-        inspect : callable, optional
-            Called with each part of the pictures, and its values (pixels, channels).
-        """
+        """Read all rows for the samples from one on; `inspect` gets each part and its values (pixels, channels)."""
         self.close()
         count = min(self._room, self._samples - first)
         drawn = np.full((count, self._channels), 255, np.uint8)

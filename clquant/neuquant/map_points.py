@@ -25,13 +25,7 @@ def limited_weights(counts: npt.NDArray[np.uint32], limit: int) -> npt.NDArray[n
 
 
 class MapPoints:
-    """Samples of the pixels of one palette, as points.
-
-    Parameters
-    ----------
-    fixed : ndarray
-        (f, 4) uint8: pixels of these colours are not sampled.
-    """
+    """Samples the pixels of one palette as points; those of the `fixed` colours are passed over."""
 
     def __init__(
         self,
@@ -60,13 +54,7 @@ class MapPoints:
         return points.count == self._schedule.most
 
     def of_steps(self, pixels: Pixels, points: Points, start: int) -> Iterator[tuple[schedules.Step, int]]:
-        """Each step of the map and where its samples begin in `points`, which are sampled anew when they are used up.
-
-        Parameters
-        ----------
-        start : int
-            Shifts which pixels are sampled; 0 to 2^32 - 1.
-        """
+        """Yield each step of the map and where its samples begin in `points`, which are refilled when used up."""
         low = high = 0
         for step in self._schedule.steps:
             if step.first + step.batch > high:
@@ -77,13 +65,7 @@ class MapPoints:
             yield step, step.first - low
 
     def of_refinement(self, pixels: Pixels, few: DistinctColors, start: int, trained: Points | None) -> Points:
-        """What is refined on: the colours with their counts if they are few, else samples, at most every pixel.
-
-        Parameters
-        ----------
-        trained : Points or None
-            What the map learned from; if all its samples are there, the first ones serve again.
-        """
+        """Return few colours with their counts, else samples, at most every pixel; reuses `trained` if whole."""
         if few.colors is not None and few.counts is not None:
             points = np.zeros((len(few.colors), 4), np.uint16)
             points[:, : self._space.dims] = self._space.coordinates(few.colors)

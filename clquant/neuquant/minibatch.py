@@ -73,17 +73,9 @@ def starts_of(few: DistinctColors, learned: int) -> int:
 
 
 class MiniBatchSOM:
-    """The mini-batch map and its refinement for one palette; its device memory belongs to a scope.
+    """The mini-batch map and its refinement for one palette; its device memory belongs to a scope."""
 
-    Parameters
-    ----------
-    metric : str
-        ``"l2"`` or ``"l1"``.
-    fixed : ndarray
-        (f, 4) uint8: pixels of these colours are not sampled; if there are as many `pinned` nodes, these are they.
-    pinned : int
-        The first nodes, which `refine` leaves where they are.
-    """
+    # Pixels of the `fixed` colours are not sampled; `refine` leaves the first `pinned` nodes, which are these colours.
 
     def __init__(
         self,
@@ -117,15 +109,7 @@ class MiniBatchSOM:
         self._results: list[tuple[Buffer, Buffer, int]] = []
 
     def prepare(self, refine_steps: int, few: DistinctColors | None = None) -> Prepared:
-        """What `train` begins with, whatever the pixels are; made at the first call, and again for more steps.
-
-        Parameters
-        ----------
-        refine_steps : int
-            Steps of refinement that are to come, from all starts.
-        few : DistinctColors, optional
-            Of the pixels, if that is known.
-        """
+        """Make what `train` begins with; at the first call, and again for more steps of refinement."""
         if self._prepared is None or self._prepared_steps < refine_steps:
             samples = self._points.room()
             slabs = self._new_slabs(len(self._schedule.steps) + refine_steps + 1)
@@ -139,20 +123,7 @@ class MiniBatchSOM:
     def train(
         self, pixels: Pixels, few: DistinctColors, start: int, refine_steps: int, progress: Progress
     ) -> npt.NDArray[np.int64]:
-        """Train and refine, once.
-
-        Parameters
-        ----------
-        few : DistinctColors
-            Of these pixels: if their colours are few, these are refined on, in `FEW_COLORS_STEPS` times as many steps.
-        start : int
-            Shifts which pixels are sampled; 0 to 2^32 - 1.
-
-        Returns
-        -------
-        ndarray
-            (n_colors, dims): the nodes rounded to whole coordinates.
-        """
+        """Train and refine once; returns (n_colors, dims) nodes rounded to whole coordinates."""
         steps = self._schedule.steps
         refine_steps, starts = refinement_steps(few, refine_steps), starts_of(few, self.n_colors)
         prepared = self.prepare(refine_steps * starts, few)
@@ -179,18 +150,7 @@ class MiniBatchSOM:
         refine_steps: int,
         progress: Progress,
     ) -> npt.NDArray[np.int64]:
-        """Refine alone.
-
-        Parameters
-        ----------
-        nodes : ndarray
-            (n_colors, dims) whole coordinates.
-
-        Returns
-        -------
-        ndarray
-            (n_colors, dims): the nodes rounded to whole coordinates.
-        """
+        """Refine (n_colors, dims) whole nodes alone; returns such."""
         steps, starts = refinement_steps(few, refine_steps), starts_of(few, len(nodes) - len(self._pinned))
         self._begin_with(nodes << NODE_BITS)
         points = self._points.of_refinement(pixels, few, start, None)

@@ -42,20 +42,7 @@ def as_vectors(nodes: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
 
 
 def gray_axis(space: Space, n_colors: int, bits: int) -> npt.NDArray[np.int32]:
-    """The first network: points on the gray axis, evenly spaced in 8-bit gray.
-
-    In sRGB that is (i << (8 + bits)) / n_colors in every coordinate, rounded down.
-
-    Parameters
-    ----------
-    bits : int
-        Fraction bits of the coordinates.
-
-    Returns
-    -------
-    ndarray
-        (n_colors, dims) int32.
-    """
+    """Return the first network, (n_colors, dims) int32: (i << 8 + bits) / n_colors of the gray axis, rounded down."""
     grays = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 3, axis=1)
     points = space.coordinates(grays).astype(np.int64)
     beyond = points[-1:] + (points[-1:] - points[-2:-1]) * (np.array(space.extent) == 255)
@@ -66,21 +53,9 @@ def gray_axis(space: Space, n_colors: int, bits: int) -> npt.NDArray[np.int32]:
 
 
 def other_starts(space: Space, n_colors: int) -> npt.NDArray[np.int32]:
-    """What a refinement of few nodes begins with besides the trained network.
-
-    The three diagonals of the colour cube that are not gray (one channel reversed), evenly filled, and all nodes at 0:
-    of these the first wins all points, and the refinement moves the others one by one to where the error is.
-
-    Parameters
-    ----------
-    n_colors : int
-        1 to 256.
-
-    Returns
-    -------
-    ndarray
-        (4, n_colors, dims) int32, `NODE_BITS` fraction bits.
-    """
+    """Return (4, n_colors, dims) further networks that few nodes are refined from, `NODE_BITS` fraction bits."""
+    # The three diagonals of the colour cube that are not gray (one channel reversed), evenly filled, and all nodes at
+    # 0: of these the first wins all points, and the refinement moves the others one by one to where the error is.
     ramp = (2 * np.arange(n_colors)[:, None] + 1) * 128 // n_colors
     colors = np.stack([np.where(np.arange(3) == channel, 255 - ramp, ramp) for channel in range(3)]).astype(np.uint8)
     diagonals = space.coordinates(colors.reshape(-1, 3)).reshape(3, n_colors, space.dims).astype(np.int32)

@@ -24,13 +24,7 @@ MAX_REFINE_STEPS = 64
 
 @dataclass(frozen=True)
 class NeuQuantParams:
-    """The arguments of an engine, all of them allowed.
-
-    Attributes
-    ----------
-    fixed : ndarray
-        (f, 4) uint8: the fixed colours.
-    """
+    """The checked arguments of an engine."""
 
     n_colors: int
     parallel: bool
@@ -39,7 +33,7 @@ class NeuQuantParams:
     conscience: bool
     refine_steps: int
     keep_exact: bool
-    fixed: npt.NDArray[np.uint8]
+    fixed: npt.NDArray[np.uint8]  # (f, 4) uint8: the fixed colours
     color_space: str
     seed: int
 

@@ -21,31 +21,16 @@ KEPT_BYTES, WORD_BYTES = 8, 4
 
 @dataclass(frozen=True)
 class Points:
-    """Points that a map learns from.
+    """Points that a map learns from."""
 
-    Attributes
-    ----------
-    buffer : pyopencl.Buffer
-        (count, 4) uint16 coordinates; the first is 65535 if a point is passed over.
-    weights : pyopencl.Buffer or None
-        (count,) uint32, how often each counts.
-    """
-
-    buffer: Buffer
+    buffer: Buffer  # (count, 4) uint16; 65535 first if passed over
     count: int
-    weights: Buffer | None
+    weights: Buffer | None  # (count,) uint32
 
 
 def order_points(session: Session, points: Points, n_colors: int, dims: int, cuts: Iterable[int] = ()) -> None:
-    """Queue the ordering of points if the map of so many nodes is quicker for it: on CPUs.
-
-    No sum depends on the order, but which points are summed together does: between two cuts, these stay the same.
-
-    Parameters
-    ----------
-    cuts : iterable of int
-        Points that none before them changes places with.
-    """
+    """Queue the ordering of points between `cuts`, if searches among so many nodes gain by it: on CPUs."""
+    # No sum depends on the order, but which points are summed together does: between two cuts, these stay the same.
     if n_colors <= FEW_NODES or session.choose(STEP_VARIANTS).name != "lanes" or not points.count:
         return
     ends = sorted({0, points.count, *(cut for cut in cuts if 0 < cut < points.count)})

@@ -24,15 +24,7 @@ class RefineForm:
 
 
 def refine_form(session: Session, scope: Scope, n_colors: int, map_constants: dict[str, int]) -> RefineForm:
-    """`neuquant_refine` and its scratch memory.
-
-    Parameters
-    ----------
-    scope : Scope
-        Owns the scratch memory if local memory does not hold it.
-    map_constants : dict
-        Those of `cl/neuquant/map.h` but ``STAGED``.
-    """
+    """Return `neuquant_refine` and its scratch memory, which `scope` owns if local memory does not hold it."""
     in_local = sum(REFINE_SCRATCH.values()) * n_colors + 64 <= session.limits.local_memory
 
     def build(local: int) -> Kernel:
@@ -45,17 +37,7 @@ def refine_form(session: Session, scope: Scope, n_colors: int, map_constants: di
 
 
 def scatter(slab: npt.NDArray[np.uint32], pinned: npt.NDArray[np.int32], bits: int) -> int:
-    """The squared error of all points of an assignment about the mean of their node's, or about a pinned node.
-
-    Parameters
-    ----------
-    slab : ndarray
-        (SLAB_WORDS, K) uint32: its totals (`cl/neuquant/map.h`).
-    pinned : ndarray
-        (n, dims) int32: the first nodes, whole coordinates.
-    bits : int
-        COORDINATE_BITS of `cl/neuquant/map.h`.
-    """
+    """Sum the squared errors of an assignment, (SLAB_WORDS, K) totals, about means, or about pinned nodes."""
     words = slab.astype(np.uint64)
     counts, sums = words[0], words[1:5]
     squares = words[6:10] + (words[10:14] << np.uint64(bits))

@@ -21,26 +21,14 @@ POINT_BYTES = 8
 
 @dataclass(frozen=True)
 class Band:
-    """Some rows of one picture on the device.
+    """Pixels of one picture on the device: rows, or those that some samples are."""
 
-    Attributes
-    ----------
-    pixels : pyopencl.Buffer
-        (count, channels) uint8.
-    first : int
-        The first pixel's number among those of all pictures that are trained on together.
-    drawn : int or None
-        If it has, one after another, samples of this order instead, `first` the first of them.
-    which : pyopencl.Buffer or None
-        (count,) uint32: it has these samples of order `SPREAD` instead.
-    """
-
-    pixels: Buffer
+    pixels: Buffer  # (count, channels) uint8
     channels: int
     count: int
-    first: int
-    drawn: int | None = None
-    which: Buffer | None = None
+    first: int  # number of the first pixel among those of all pictures
+    drawn: int | None = None  # the order whose samples it has, `first` the first
+    which: Buffer | None = None  # (count,) uint32: the samples of order `SPREAD` that it has
 
 
 @dataclass(frozen=True)
@@ -62,7 +50,7 @@ class Pixels:
         return cls(tuple(bands), total)
 
     def walked(self, first: int) -> tuple[Pixels, int]:  # noqa: ARG002
-        """What has the samples of order `WALK` from one on, and the sample at which it ends."""
+        """Return pixels that have the samples of order `WALK` from one on, and the sample at which they end."""
         return self, self.total
 
     def triples(self) -> Iterator[tuple[Buffer, int, int]]:
@@ -91,13 +79,7 @@ def walk_step(total: int) -> int:
 
 
 class Sampler:
-    """Turns samples of pixels into points of a colour space, on the device.
-
-    Parameters
-    ----------
-    fixed : ndarray
-        (f, 4) uint8: pixels of these colours are passed over.
-    """
+    """Turns samples of pixels into points of a colour space; pixels of the `fixed` colours are passed over."""
 
     def __init__(self, session: Session, scope: Scope, space: Space, fixed: npt.NDArray[np.uint8]) -> None:
         self._session = session
@@ -106,22 +88,9 @@ class Sampler:
         self._fixed = scope.copy_of(fixed) if len(fixed) else self._tables
 
     def points(self, pixels: Pixels, order: int, start: int, samples: tuple[int, int], out: Buffer, at: int) -> None:
-        """Queue the sampling of pixels into points; see `cl/neuquant/sampling.cl`.
-
-        Parameters
-        ----------
-        order : int
-            Which pixel a sample is: `LINEAR` its own number; `SPREAD` along the golden ratio; `WALK` Dekker's steps.
-        start : int
-            0..2^32 - 1. `SPREAD`: where it begins, in 1/2^32 of all pixels; `WALK`: the step, prime and no divisor of
-            the number of pixels.
-        samples : tuple of int
-            The first sample's number and how many there are.
-        out : pyopencl.Buffer
-            (points, 4) uint16: coordinates; 65535 first if alpha is 0 or the colour is fixed.
-        at : int
-            The point in `out` where the first sample goes.
-        """
+        """Queue the sampling of (first, count) `samples` to points, (n, 4) uint16, from `at` on."""
+        # `start`: where `SPREAD` begins, in 1/2^32 of all pixels, or the step of `WALK`, a prime that does not divide
+        # their number.
         first, count = samples
         for band in pixels.bands:
             own = SPREAD if band.which is not None else order if band.drawn is None else band.drawn

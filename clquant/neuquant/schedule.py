@@ -24,40 +24,22 @@ _DECAY_UNIT = 65536
 
 @dataclass(frozen=True)
 class Step:
-    """One step of the mini-batch map.
-
-    Attributes
-    ----------
-    reach : int
-        Distances from a winner, in nodes, that are below this are pulled; 1: the winner alone.
-    offset : int
-        Of its pulls among `Schedule.pulls`.
-    """
+    """One step of the mini-batch map."""
 
     first: int
     batch: int
-    reach: int
-    offset: int
+    reach: int  # nodes nearer to a winner than this are pulled
+    offset: int  # of its pulls in `Schedule.pulls`
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """The steps of the mini-batch map, its kernels, and how many samples it takes.
-
-    Attributes
-    ----------
-    samples : int
-        Of all steps together.
-    refined : int
-        Samples that the refinement looks at if colours are many: the first ones of all.
-    pulls : ndarray
-        int32: -ln(1 - a(d)) times 4096 for d = 0 .. reach - 1 of every step in turn.
-    """
+    """The steps of the mini-batch map, its pulls, and how many samples it takes."""
 
     steps: tuple[Step, ...]
-    samples: int
-    refined: int
-    pulls: npt.NDArray[np.int32]
+    samples: int  # of all steps together
+    refined: int  # first samples, on which many colours are refined
+    pulls: npt.NDArray[np.int32]  # int32: -4096 ln(1 - a(d)) for d < reach of every step
 
     @property
     def most(self) -> int:
@@ -71,20 +53,11 @@ def _rounded(value: Decimal) -> int:
 
 @functools.cache
 def schedule(n_colors: int, sample_factor: int) -> Schedule:
-    """The mini-batch map's steps.
-
-    With p = t / 64 at step t and K nodes: batches of max(4 K, 256) * 16^p / sample_factor samples; alpha = 0.2^p;
-    radius r = (K / 4)^(1 - p / 0.6) while p < 0.6, then the winner alone; a(0) = alpha and
-    a(d) = alpha (1 - (d / r)^2) for 0 < d < r, at most 0.98. The refinement looks at 512 samples per node, and
-    at as many as for 256 nodes if there are fewer nodes, divided by sample_factor.
-
-    Parameters
-    ----------
-    n_colors : int
-        2 to 1024.
-    sample_factor : int
-        1 to 30.
-    """
+    """Return the mini-batch map's steps."""
+    # With p = t / 64 at step t and K nodes: batches of max(4 K, 256) * 16^p / sample_factor samples; alpha = 0.2^p;
+    # radius r = (K / 4)^(1 - p / 0.6) while p < 0.6, then the winner alone; a(0) = alpha and
+    # a(d) = alpha (1 - (d / r)^2) for 0 < d < r, at most 0.98. The refinement looks at 512 samples per node, and
+    # at as many as for 256 nodes if there are fewer nodes, divided by sample_factor.
     steps: list[Step] = []
     pulls: list[int] = []
     first = 0
@@ -118,12 +91,10 @@ def decay() -> npt.NDArray[np.uint32]:
 
 @functools.cache
 def dekker_cycles(n_colors: int, sample_factor: int) -> npt.NDArray[np.int32]:
-    """(n, 2) int32: alpha (1024 is 1) and radius in nodes (0: the winner alone) of every cycle of the sequential map.
-
-    alpha starts at 1024 and loses 1/alphadec per cycle, alphadec = 30 + (sample_factor - 1) / 3; the radius starts at
-    n_colors / 8 and loses 1/30; all in integers that round down. A radius of 1 counts as 0. A cycle is a hundredth of
-    the samples, rounded down, so fewer than 200 cycles use up all samples.
-    """
+    """Return (n, 2) int32: alpha (1024 is 1) and radius in nodes (0: winner alone) of the sequential cycles."""
+    # alpha starts at 1024 and loses 1/alphadec per cycle, alphadec = 30 + (sample_factor - 1) / 3; the radius starts at
+    # n_colors / 8 and loses 1/30; all in integers that round down. A radius of 1 counts as 0. A cycle is a hundredth of
+    # the samples, rounded down, so fewer than 200 cycles use up all samples.
     cycles = []
     alpha, radius = 1024, n_colors // 8 * DEKKER_RADIUS_STEPS
     for _ in range(200):

@@ -28,18 +28,7 @@ def train_sequential(
     fixed: npt.NDArray[np.uint8],
     progress: Progress,
 ) -> npt.NDArray[np.int64]:
-    """Train an independent network for each picture by Dekker's sequential map, all at once.
-
-    Parameters
-    ----------
-    fixed : ndarray
-        (f, 4) uint8: pixels of these colours are passed over.
-
-    Returns
-    -------
-    ndarray
-        (pictures, n_colors, dims): the nodes rounded to whole coordinates.
-    """
+    """Train a network for each picture by Dekker's sequential map, all at once: (pictures, n_colors, dims) nodes."""
     cycles = schedule.dekker_cycles(n_colors, sample_factor)
     samples = [max(p.total // sample_factor, 1) for p in pictures]
     per_cycle = [max(s // 100, 1) for s in samples]

@@ -55,27 +55,16 @@ VARIANTS = (
 
 @dataclass(frozen=True)
 class LearnedColors:
-    """The colours of one picture's palette.
+    """The colours of one picture's palette."""
 
-    Attributes
-    ----------
-    colors : ndarray
-        (n, 4) uint8, without an entry of alpha 0 for transparent pixels; n may be 0.
-    transparent, partial : bool
-        Whether some pixel has alpha 0; whether some has another alpha below 255.
-    """
-
-    colors: npt.NDArray[np.uint8]
-    transparent: bool
-    partial: bool
+    colors: npt.NDArray[np.uint8]  # (n, 4) uint8, n from 0, without an entry of alpha 0
+    transparent: bool  # whether an alpha is 0
+    partial: bool  # whether an alpha is between 0 and 255
 
 
 @dataclass(frozen=True)
 class _Colors:
-    """What is known of a chunk's pixels, on the device; see `cl/neuquant/small_images_colors.cl`.
-
-    `places` has the argument of that name if the form takes one.
-    """
+    """The pixels and colours of a chunk on the device (`cl/neuquant/small_images_colors.cl`)."""
 
     offsets: Buffer
     pixels: Buffer
@@ -101,20 +90,7 @@ def is_worthwhile(session: Session, params: NeuQuantParams, pictures: int) -> bo
 def learn_many(
     session: Session, pictures: Sequence[Picture], params: NeuQuantParams, progress: Progress
 ) -> list[LearnedColors]:
-    """The palette's colours of each of many small pictures.
-
-    Parameters
-    ----------
-    pictures : sequence of Picture
-        Each as `is_small` demands, and as many as `is_worthwhile` allows.
-    params : NeuQuantParams
-        Without fixed colours.
-
-    Returns
-    -------
-    list of LearnedColors
-        What the map of each picture alone learns.
-    """
+    """Learn the colours that each picture's own map learns; fixed colours are not for this."""
     learned: dict[int, LearnedColors] = {}
     for chunk in _chunks(session, pictures):
         found = _Batch(session, [pictures[i] for i in chunk], params).run()

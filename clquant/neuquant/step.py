@@ -26,55 +26,29 @@ STEP_VARIANTS = (
 
 @dataclass(frozen=True)
 class StepForm:
-    """`neuquant_step` as a device takes it.
-
-    Attributes
-    ----------
-    at_once : int
-        Points that a group searches for at once.
-    memory : dict
-        Its local memory by name.
-    """
+    """`neuquant_step` as a device takes it."""
 
     kernel: Kernel
     local: int
-    at_once: int
+    at_once: int  # points that a group searches for at once
     most_groups: int
-    memory: dict[str, LocalMemory]
+    memory: dict[str, LocalMemory]  # local memory by name
 
 
 @dataclass(frozen=True)
 class StepForms:
-    """`neuquant_step` for one map on one device.
-
-    Attributes
-    ----------
-    constants : dict
-        Those of `cl/neuquant/map.h` but ``STAGED``.
-    """
+    """`neuquant_step` for one map on one device."""
 
     session: Session
     n_colors: int
-    constants: dict[str, int]
+    constants: dict[str, int]  # those of `cl/neuquant/map.h` but `STAGED`
 
     def map_step(self, city_block: bool, conscience: bool) -> StepForm:
-        """`neuquant_step` for the map's own steps.
-
-        Parameters
-        ----------
-        city_block : bool
-            Whether winners have the least sum of absolute differences.
-        """
+        """`neuquant_step` for the map's own steps; `city_block` is the metric's."""
         return self._step(MAP_SHAPE, CITY_BLOCK=int(city_block), CONSCIENCE=int(conscience), SQUARES=0, WEIGHTED=0)
 
     def refine_step(self, weighted: bool) -> StepForm:
-        """`neuquant_step` for the assignment of the refinement.
-
-        Parameters
-        ----------
-        weighted : bool
-            Whether points have weights.
-        """
+        """`neuquant_step` for the assignment of the refinement, with weighted points or not."""
         many = 2 * 4 * SLAB_WORDS * self.n_colors > self.session.limits.local_memory
         shape = REFINE_SHAPE_OF_MANY if many else REFINE_SHAPE
         return self._step(shape, CITY_BLOCK=0, CONSCIENCE=0, SQUARES=1, WEIGHTED=int(weighted))

@@ -22,13 +22,7 @@ _DRAW_COLORS, _DRAW_CENTERS = 0x636F_6C6F, 0x6365_6E74
 
 
 def sample_of(counts: npt.NDArray[np.unsignedinteger], seed: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-    """Which colours are looked at, ascending, and their weights.
-
-    Parameters
-    ----------
-    counts : ndarray
-        (n,) unsigned integers, adding up to at most 2^39: how often each colour occurs.
-    """
+    """Return which colours are clustered, ascending, and their weights; counts add up to at most 2^39."""
     total = int(counts.sum(dtype=np.uint64))
     if len(counts) <= SAMPLE:
         return np.arange(len(counts)), -(-counts.astype(np.int64) * _TOTAL // total)
@@ -39,24 +33,7 @@ def sample_of(counts: npt.NDArray[np.unsignedinteger], seed: int) -> tuple[npt.N
 
 
 def centers_of(points: Points, weights: npt.NDArray[np.int64], fixed: Points, k: int, seed: int) -> Points:
-    """Centers of weighted points: those that are fixed, then up to k others.
-
-    Parameters
-    ----------
-    points : ndarray
-        (n, dims) int64, below 2^11.
-    weights : ndarray
-        (n,) int64, above 0.
-    fixed : ndarray
-        (f, dims) int64.
-    k : int
-        From 1.
-
-    Returns
-    -------
-    ndarray
-        (f + k, dims) int64, or fewer where there are fewer distinct points.
-    """
+    """Cluster (n, dims) int64 points below 2^11: the fixed centers, then up to k others by k-means++ and Lloyd."""
     words = philox4x32(_counters(k, _DRAW_CENTERS), seed_key(seed))
     centers = [*fixed]
     nearest = np.full(len(points), 1 << 24, np.int64)
@@ -99,11 +76,5 @@ def _counters(n: int, purpose: int) -> npt.NDArray[np.uint32]:
 
 
 def stretches(total: int, words: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
-    """(n,) whole numbers from 0 to total - 1, one of each of n stretches of equal length.
-
-    Parameters
-    ----------
-    words : ndarray
-        (n,) uint32, random.
-    """
+    """Draw whole numbers below `total`, one of each of n stretches of equal length, by (n,) uint32 random words."""
     return np.array([(i * total + (int(word) * total >> 32)) // len(words) for i, word in enumerate(words)], np.int64)

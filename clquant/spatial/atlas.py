@@ -33,22 +33,14 @@ _DRAW_TILE = 0x7469_6C65
 
 @dataclass(frozen=True)
 class Part:
-    """A rectangle of a picture.
-
-    Attributes
-    ----------
-    picture : Picture
-    row, column, rows, columns : int
-    there : ndarray or None
-        (H, W) bool: which of the picture's pixels count; default: all.
-    """
+    """A rectangle of a picture."""
 
     picture: Picture
     row: int
     column: int
     rows: int
     columns: int
-    there: npt.NDArray[np.bool_] | None = None
+    there: npt.NDArray[np.bool_] | None = None  # (H, W): which of the picture's pixels count
 
     @property
     def pixels(self) -> npt.NDArray[np.uint8] | None:
@@ -73,18 +65,7 @@ def uneven(weights: list[Weights] | None) -> list[Weights] | None:
 
 
 def parts_of(pictures: Sequence[Picture], seed: int) -> list[Part]:
-    """Whole pictures where they have `MOST_PIXELS` pixels at most, else tiles drawn by position.
-
-    Parameters
-    ----------
-    pictures : sequence of Picture
-    seed : int
-
-    Returns
-    -------
-    list of Part
-        Tiles of a picture narrower than `TILE` have its width, likewise the height.
-    """
+    """Return whole pictures up to `MOST_PIXELS` pixels together, else tiles drawn by position."""
     pixels = np.cumsum([picture.pixels for picture in pictures])
     total = int(pixels[-1])
     if total <= MOST_PIXELS:
@@ -102,22 +83,7 @@ def parts_of(pictures: Sequence[Picture], seed: int) -> list[Part]:
 
 
 def weighted_parts(session: Session, pictures: Sequence[Picture], seed: int, weights: Sequence[Weights]) -> list[Part]:
-    """Tiles whose middles are drawn by their weights, or as near to those as the picture allows.
-
-    Parameters
-    ----------
-    session : Session
-        For pictures on the device.
-    pictures : sequence of Picture
-    seed : int
-    weights : sequence of ndarray
-        (H, W) unsigned integers per picture, adding up to 1 to 2^39. Pixels of weight 0 do not count.
-
-    Returns
-    -------
-    list of Part
-        Some may be equal. Tiles of a picture narrower than `WEIGHTED_TILE` have its width, likewise the height.
-    """
+    """Draw tiles, of which some may be equal, whose middles are drawn by (H, W) integer weights."""
     pixels = min(sum(picture.pixels for picture in pictures), MOST_PIXELS)
     count = max(pixels // (WEIGHTED_TILE * WEIGHTED_TILE), FEWEST_WEIGHTED)
     there = [weight > 0 for weight in weights]
@@ -146,36 +112,16 @@ def _words(count: int, seed: int) -> npt.NDArray[np.uint32]:
 
 @dataclass(frozen=True)
 class Atlas:
-    """Parts side by side, on the device.
+    """Parts side by side, on the device."""
 
-    Attributes
-    ----------
-    pixels : pyopencl.Buffer
-        (rows, columns, channels) uint8.
-    rows, columns, channels : int
-    """
-
-    pixels: Buffer
+    pixels: Buffer  # (rows, columns, channels) uint8
     rows: int
     columns: int
     channels: int
 
 
 def atlas_of(session: Session, scope: Scope, parts: Sequence[Part]) -> Atlas:
-    """Parts side by side; a single whole picture is its own atlas.
-
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-        Owns the device memory.
-    parts : sequence of Part
-
-    Raises
-    ------
-    DeviceMemoryError
-        If the device has no room.
-    """
+    """Put parts side by side in `scope`'s memory; a single whole picture is its own atlas."""
     first = parts[0].picture
     if len(parts) == 1 and parts[0].there is None and parts[0].rows == first.height and parts[0].columns == first.width:
         return Atlas(first.upload(session, scope), first.height, first.width, first.channels)

@@ -38,19 +38,7 @@ Counts = npt.NDArray[np.unsignedinteger]
 
 
 class SpatialFit:
-    """Checked parameters and pictures.
-
-    Parameters
-    ----------
-    engine : SpatialPalette
-    sources, sample_weight, progress
-        As `SpatialPalette.fit` takes them.
-
-    Raises
-    ------
-    InvalidArgument, InvalidType, FileError
-        As `SpatialPalette.fit`.
-    """
+    """One call of `SpatialPalette.fit`: checked parameters and pictures."""
 
     def __init__(
         self, engine: SpatialPalette, sources: Any, sample_weight: Any, progress: ProgressCallback | None

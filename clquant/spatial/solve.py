@@ -28,27 +28,7 @@ _FARTHEST = 2048 * UNIT
 
 
 def best_changes(found: Statistics, middle: int, free: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """How far each entry should move.
-
-    Parameters
-    ----------
-    found : Statistics
-        Of at most 2^25 pixels.
-    middle : int
-        The kernel's middle weight.
-    free : ndarray
-        (k,) bool: the entries that may move.
-
-    Returns
-    -------
-    ndarray
-        (k, dims) int64 in 1 / UNIT; 0 for entries that are not free or have no pixels.
-
-    Raises
-    ------
-    InvalidArgument
-        If the sums are beyond what 64 bits hold.
-    """
+    """Return how far each free entry should move, (k, dims) int64 in 1 / UNIT."""
     moved = np.flatnonzero(free & (found.counts > 0))
     matrix = _SHARE * found.pairs[np.ix_(moved, moved)] + middle * np.diag(found.counts[moved])
     slopes = _SHARE * found.slopes[moved]

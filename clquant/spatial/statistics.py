@@ -27,42 +27,17 @@ VARIANTS = (IN_LANES, PORTABLE)
 
 @dataclass(frozen=True)
 class Statistics:
-    """Sums over all pixels, exact.
+    """Exact sums over all pixels."""
 
-    Attributes
-    ----------
-    pairs : ndarray
-        (k, k) int64: A(j, l), the kernel's weights summed over pairs of pixels of the entries j and l.
-    counts : ndarray
-        (k,) int64: pixels of each entry.
-    slopes : ndarray
-        (k, dims) int64: the gathered errors of its pixels.
-    """
-
-    pairs: npt.NDArray[np.int64]
-    counts: npt.NDArray[np.int64]
-    slopes: npt.NDArray[np.int64]
+    pairs: npt.NDArray[np.int64]  # (k, k) int64: A(j, l), kernel weights over pairs of pixels of j and l
+    counts: npt.NDArray[np.int64]  # (k,) int64: pixels of each entry
+    slopes: npt.NDArray[np.int64]  # (k, dims) int64: the gathered errors of its pixels
 
 
 def statistics(
     session: Session, search: ToggleSearch, kernel: npt.NDArray[np.int32], colors: int, dims: int
 ) -> Statistics:
-    """The sums of a search as it stands.
-
-    Parameters
-    ----------
-    session : Session
-    search : ToggleSearch
-    kernel : ndarray
-        The search's.
-    colors, dims : int
-        Entries of the palette, and coordinates of the space.
-
-    Raises
-    ------
-    InvalidArgument
-        If there are too many pixels for exact sums.
-    """
+    """Sum up a search as it stands, with its `kernel`."""
     layout, form = search.layout, session.choose(VARIANTS)
     program = session.program(form.file, DIMS=dims)
     add_phase = program.kernel("add_phase")
