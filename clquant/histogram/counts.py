@@ -18,8 +18,8 @@ class ColorCounts:
     """Distinct colours and how often each occurs; pixels of alpha 0 are left out."""
 
     # `colors` are (n_colors,) uint32: R | G << 8 | B << 16 | alpha << 24, in Z-order: by the interleaved bits of R, G,
-    # B (and alpha, where `partial`), highest bits first. `cell_starts`, (cells + 1,) uint32, is where the colours of each
-    # of 16^3 cells of side 16 begin (16^4 where `partial`).
+    # B (and alpha, where `partial`), highest bits first. `cell_starts` (cells + 1,) says where the colours of each of
+    # 16^3 cells of side 16 begin (16^4 where `partial`).
 
     n_colors: int  # of a weight above 0
     colors: Buffer
