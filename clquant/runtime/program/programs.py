@@ -175,7 +175,7 @@ def _with_short_header(context: cl.Context, device: cl.Device, source: str) -> c
     if not pocl.takes_short_header(device):
         return None
     try:
-        program = cl.Program(context, kernel_source(pocl.SHORT_HEADER) + source)
+        program = cl.Program(context, kernel_source(pocl.SHORT_HEADER) + pocl.conversions() + source)
         return build.build(program, device, [*OPTIONS, pocl.WITHOUT_LONG_HEADER])
     except cl.Error:
         return None
