@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 TYPE_CHECKING = False  # as `typing` has it, whose import is half of what the command takes until Ctrl-C ends it quietly
 if TYPE_CHECKING:
     from typing import Any
@@ -160,11 +158,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"clquant.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'clquant' has no attribute {name!r}")
-    # What fails for want of memory is an error of the library's, once its errors are there (another thread may be
-    # importing them).
-    reports_memory = getattr(sys.modules.get("clquant.runtime.errors"), "reports_memory", None)
-    load = importlib.import_module if reports_memory is None else reports_memory(importlib.import_module)
-    value = getattr(load(_HOME_OF[name]), name)
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
     globals()[name] = value
     return value
 

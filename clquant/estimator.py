@@ -12,7 +12,7 @@ import numpy as np
 
 from clquant import params
 from clquant.images.collections import verbs_of
-from clquant.runtime import InvalidArgument, InvalidType, NotFittedError, reports_memory
+from clquant.runtime import InvalidArgument, InvalidType, NotFittedError
 from clquant.streaming import stream, unshared
 
 E = TypeVar("E", bound="Estimator")
@@ -55,10 +55,6 @@ class Estimator:
 
     stream_method = "transform"
     stateless = False
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        reports_memory(cls)
 
     @classmethod
     def _parameter_names(cls) -> list[str]:

@@ -14,10 +14,9 @@ from clquant.images import ImageLike, sent
 from clquant.images.collections import is_lazy, verbs_of
 from clquant.kmeans import KMeansPalette
 from clquant.palette import engine
-from clquant.runtime import CommandQueue, ProgressCallback, reports_memory
+from clquant.runtime import CommandQueue, ProgressCallback
 
 
-@reports_memory
 def quantize(
     image: ImageLike,
     colors: Any = 256,
@@ -96,7 +95,6 @@ class DominantColor(NamedTuple):
     share: float
 
 
-@reports_memory
 def dominant_colors(
     image: ImageLike,
     count: int = 5,

@@ -13,7 +13,7 @@ from clquant import params
 from clquant.color.palette import Palette
 from clquant.kmeans import KMeansPalette
 from clquant.palette import engine
-from clquant.runtime import FileError, InvalidArgument, InvalidType, reports_memory
+from clquant.runtime import FileError, InvalidArgument, InvalidType
 
 __all__ = ["quantize"]
 
@@ -23,7 +23,6 @@ _WITH_ALPHA = ("LA", "La", "PA", "RGBA", "RGBa")
 _DITHERS = {Dither.NONE: None, Dither.ORDERED: "bayer"}
 
 
-@reports_memory
 def quantize(
     image: PIL.Image.Image,
     colors: int = 256,

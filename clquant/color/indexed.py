@@ -28,12 +28,11 @@ from clquant.color.order import ORDERS, permutation
 from clquant.color.palette import Palette, as_palette
 from clquant.color.values import as_array
 from clquant.images import files
-from clquant.runtime import Array, ClquantError, InvalidArgument, InvalidType, reports_memory
+from clquant.runtime import Array, ClquantError, InvalidArgument, InvalidType
 
 _BLACK_AND_WHITE = np.array([[0, 0, 0, 255], [255, 255, 255, 255]], np.uint8).view(np.uint32)
 
 
-@reports_memory
 class IndexedImage:
     """A picture as one palette index per pixel.
 

@@ -17,7 +17,7 @@ from clquant.color.css import css_colors
 from clquant.color.formats import registry
 from clquant.color.values import MOST_COLORS as MOST_COLORS
 from clquant.color.values import as_array, as_rgba, hex_texts, transparent_index
-from clquant.runtime import InvalidArgument, InvalidType, PictureError, reports_memory
+from clquant.runtime import InvalidArgument, InvalidType, PictureError
 
 
 def checked_colors(colors: Any, argument: str = "colors") -> npt.NDArray[np.uint8]:
@@ -69,7 +69,6 @@ class TransparencyError(PictureError):
         super().__init__(message)
 
 
-@reports_memory
 class Palette:
     """Colours in a fixed order; immutable.
 

@@ -10,14 +10,13 @@ import numpy.typing as npt
 from clquant import images, params
 from clquant.dithering import threshold_maps
 from clquant.images import ImageLike
-from clquant.runtime import CommandQueue, Session, open_session, reports_memory
+from clquant.runtime import CommandQueue, Session, open_session
 
 FILE = "dithering/alpha_edges.cl"
 CHOICES = ("binary", "dithered")
 HALF, OPAQUE = 127, 255
 
 
-@reports_memory
 def alpha_edges(image: ImageLike, edges: str = "dithered", *, queue: CommandQueue | None = None) -> Any:
     """A picture whose pixels are either opaque or transparent, to be given to a palette engine or mapped.
 

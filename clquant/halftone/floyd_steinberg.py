@@ -15,7 +15,6 @@ from clquant.dithering.registry import JobDither, register_dither
 from clquant.halftone.halftoner import PinwheelHalftoner
 from clquant.halftone.serial.scan import BlackAndWhite, Classic
 from clquant.images import HostImage, ImageLike
-from clquant.runtime import reports_memory
 
 
 @overload
@@ -36,7 +35,6 @@ def floyd_steinberg(
     queue: runtime.CommandQueue | None = ...,
     progress: runtime.ProgressCallback | None = ...,
 ) -> npt.NDArray[Any]: ...
-@reports_memory
 def floyd_steinberg(
     image: ImageLike,
     palette: Palette | npt.ArrayLike | None = None,

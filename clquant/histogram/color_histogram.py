@@ -22,13 +22,12 @@ from clquant.images.batches import read_in_groups, session_of
 from clquant.images.decode import to_samples
 from clquant.images.folders import files_below
 from clquant.images.lazy import is_store, memory_bytes
-from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, Progress, ProgressCallback, reports_memory
+from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, Progress, ProgressCallback
 
 # Of a 16-bit colour while parts are merged: itself and its count, before, after, and once more in between.
 _MERGING_BYTES = 48
 
 
-@reports_memory
 class ColorHistogram:
     """The distinct colours of pictures, and how many pixels have each.
 

@@ -54,7 +54,6 @@ from clquant.runtime import (
     InvalidType,
     Session,
     open_session,
-    reports_memory,
 )
 
 
@@ -146,7 +145,6 @@ def pieces(picture: Picture) -> Iterator[Picture]:
         yield dataclasses.replace(picture, height=len(array), array=array, lazy=None)
 
 
-@reports_memory
 def read(source: ImageLike, *, argument: str = "image", max_channels: int = 4, max_bits: int = 8) -> Picture:
     """Read what a person holds by the rules at the head of this module.
 

@@ -18,7 +18,7 @@ from clquant.images.result_files import writing
 from clquant.mapping import lookup
 from clquant.mapping.palette_on_device import METRICS
 from clquant.mapping.pipeline import Colored, Nearest
-from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, reports_memory
+from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback
 
 
 def _job(palette: Palette, color_space: str, metric: str, dither: Any) -> flow.Map | Ditherer:
@@ -61,7 +61,6 @@ def _by_own(
         return sink.target
 
 
-@reports_memory
 def predict(
     image: ImageLike,
     palette: Palette | npt.ArrayLike,
@@ -129,7 +128,6 @@ def predict(
     return _by_own(job, image, checked, False, out, about, memory, given)
 
 
-@reports_memory
 def transform(
     image: ImageLike,
     palette: Palette | npt.ArrayLike,
@@ -163,7 +161,6 @@ def transform(
     return _by_own(job, image, checked, True, out, about, memory, given)
 
 
-@reports_memory
 def quantize(
     image: ImageLike,
     palette: Palette | npt.ArrayLike,

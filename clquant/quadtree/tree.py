@@ -18,12 +18,11 @@ from clquant.quadtree.geometry import Integers, root_level
 from clquant.quadtree.leaf_list import LeafList
 from clquant.quadtree.levels import Levels, Statistics, rendered_statistics
 from clquant.quadtree.picture_statistics import PictureStatistics
-from clquant.runtime import InvalidArgument, InvalidType, Session, open_session, reports_memory
+from clquant.runtime import InvalidArgument, InvalidType, Session, open_session
 
 MAX_ARRAY_LEVEL = 13  # of a tree that `to_array` lays out: 89 million nodes
 
 
-@reports_memory
 class Quadtree:
     """A picture's decomposition into uniform squares.
 

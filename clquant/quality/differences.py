@@ -14,7 +14,7 @@ from clquant.color.space_tables import linear_table
 from clquant.images import ImageLike, lazy
 from clquant.quality.definitions import Float, Numbers, gaussian, rounded
 from clquant.quality.pair import Pair, pieces
-from clquant.runtime import CommandQueue, InvalidArgument, reports_memory
+from clquant.runtime import CommandQueue, InvalidArgument
 
 FORMULAS = ("ciede2000", "oklab")
 WINDOW_SIGMAS = 10 / 3  # radius of the blur's window: 5 pixels for the default
@@ -41,7 +41,6 @@ TO_OKLAB = np.array(
 )
 
 
-@reports_memory
 def color_difference(
     original: ImageLike,
     result: ImageLike,
@@ -83,7 +82,6 @@ def color_difference(
     return _mean_difference(_read(original, result, memory), formula, np.ones(1), queue)
 
 
-@reports_memory
 def blurred_color_difference(
     original: ImageLike,
     result: ImageLike,

@@ -13,7 +13,7 @@ from clquant.images.collections import verbs_of
 from clquant.quality import definitions
 from clquant.quality.definitions import WINDOW, gaussian
 from clquant.quality.pair import Pair, Samples, as_pair, bands, pieces
-from clquant.runtime import CommandQueue, InvalidArgument, Session, Total, reports_memory
+from clquant.runtime import CommandQueue, InvalidArgument, Session, Total
 
 # Peaks that devices take: below, the rounding of 8-bit means would show; above, constants would not fit 64 bits.
 MIN_PEAK, MAX_PEAK = 128.0, 4096.0
@@ -23,7 +23,6 @@ BAND_BYTES = 1 << 28  # of means that are in memory at once
 CPU_BAND_BYTES = 1 << 21  # the same on CPUs, so that caches hold them
 
 
-@reports_memory
 def ssim(
     original: Samples,
     result: Samples,

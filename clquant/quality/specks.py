@@ -8,10 +8,9 @@ import numpy as np
 
 from clquant.quality import definitions
 from clquant.quality.pair import Pair, Samples, as_pair, pieces
-from clquant.runtime import CommandQueue, reports_memory
+from clquant.runtime import CommandQueue
 
 
-@reports_memory
 def speck_error(original: Samples, result: Samples, *, queue: CommandQueue | None = None, memory: Any = None) -> float:
     """The difference that one pixel of a thousand exceeds, for dithers whose single pixels stand out.
 

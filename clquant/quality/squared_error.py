@@ -10,13 +10,12 @@ from clquant import params
 from clquant.images.collections import verbs_of
 from clquant.quality import definitions
 from clquant.quality.pair import Pair, Samples, as_pair, bands, pieces
-from clquant.runtime import CommandQueue, Total, reports_memory
+from clquant.runtime import CommandQueue, Total
 
 SAMPLES_PER_ITEM = 1 << 9  # at least, so that small pictures have few sums
 MAX_BAND = 1 << 30  # bytes: fewer vectors per work-item than llvmpipe's loops have turns
 
 
-@reports_memory
 def mse(original: Samples, result: Samples, *, queue: CommandQueue | None = None, memory: Any = None) -> float:
     """Mean squared error over all samples.
 
@@ -55,7 +54,6 @@ def mse(original: Samples, result: Samples, *, queue: CommandQueue | None = None
     return sum(squared_error(piece, queue) for piece in pieces(pair)) / (pair.first.pixels * pair.channels)
 
 
-@reports_memory
 def psnr(
     original: Samples,
     result: Samples,

@@ -10,12 +10,11 @@ import numpy as np
 from clquant import params
 from clquant.quality import definitions
 from clquant.quality.pair import Pair, Samples, as_pair, pieces
-from clquant.runtime import CommandQueue, reports_memory
+from clquant.runtime import CommandQueue
 
 CONTRAST = 0.525 * math.log(11.0) + 3.91  # cycles per degree at which the eye's gain is 1/e, at 11 cd/m^2
 
 
-@reports_memory
 def visual_error(
     original: Samples,
     result: Samples,

@@ -28,7 +28,6 @@ from clquant.runtime.errors import (
     NotFittedError,
     PictureError,
     StoppedError,
-    reports_memory,
 )
 from clquant.runtime.launch import PreparedLaunch, kernel_for_group
 from clquant.runtime.memory.job_cache import cached_job, release_memory
@@ -106,7 +105,6 @@ __all__ = [
     "profiling_queue",
     "release_memory",
     "remarks",
-    "reports_memory",
     "seed_key",
     "sibling_queue",
 ]

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import errno
-import functools
-import inspect
-import types
-from collections.abc import Callable
 from types import TracebackType
-from typing import Any, TypeVar, cast
 
 import pyopencl as cl
 
@@ -99,73 +93,6 @@ def device_error(error: cl.Error, doing: str) -> DeviceError | DeviceMemoryError
 def is_out_of_memory(error: cl.Error) -> bool:
     """Whether memory is what an error of PyOpenCL's is about."""
     return isinstance(error, cl.MemoryError) or error.code in _OUT_OF_MEMORY
-
-
-_REPORTING_TOO = {
-    "__init__",
-    "__post_init__",
-    "__call__",
-    "__array__",
-    "__getitem__",
-    "__eq__",
-    "__add__",
-    "__sub__",
-    "_repr_png_",
-    "_repr_html_",
-}
-
-Thing = TypeVar("Thing", bound=Callable[..., Any] | type)
-
-
-def reports_memory(thing: Thing) -> Thing:
-    """Decorate a function, or a class's own public methods, to raise `DeviceMemoryError` for `MemoryError`."""
-    if not isinstance(thing, type):
-        return cast(Thing, _reporting(thing))
-    for name, member in list(vars(thing).items()):
-        if name.startswith("_") and name not in _REPORTING_TOO:
-            continue
-        if isinstance(member, types.FunctionType):
-            setattr(thing, name, _reporting(member))
-        elif isinstance(member, classmethod | staticmethod):
-            setattr(thing, name, type(member)(_reporting(member.__func__)))
-        elif isinstance(member, property) and member.fget is not None:
-            setattr(thing, name, property(_reporting(member.fget), member.fset, member.fdel, member.__doc__))
-    return thing
-
-
-def _reporting(call: Callable[..., Any]) -> Callable[..., Any]:
-    if inspect.isgeneratorfunction(call):
-        return call  # what it calls reports
-
-    doing = f"the process ran out of memory in {call.__qualname__}"  # made while there is memory
-
-    @functools.wraps(call)
-    def reporting(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return call(*args, **kwargs)
-        except (MemoryError, ImportError, OSError, RuntimeError) as error:
-            if isinstance(error, ClquantError) or not tells_of_memory(error):
-                raise
-            raise DeviceMemoryError(_with_cause(doing, error)) from error
-
-    return reporting
-
-
-def _with_cause(what: str, error: Exception) -> str:
-    """A sentence with what was raised at its end, if there is memory to say it."""
-    try:
-        return f"{what}: {error}"
-    except MemoryError:
-        return what
-
-
-def tells_of_memory(error: BaseException) -> bool:
-    """Whether an error of Python's own is about memory, with which libraries are loaded and threads started too."""
-    if isinstance(error, ImportError):
-        return "failed to map segment" in str(error) or "cannot allocate memory" in str(error).lower()
-    if isinstance(error, OSError):
-        return error.errno == errno.ENOMEM
-    return isinstance(error, MemoryError) or "can't start new thread" in str(error)
 
 
 def text_of(value: object) -> str:

@@ -9,12 +9,11 @@ import pyopencl.array
 
 from clquant.runtime.device import discovery
 from clquant.runtime.device.fork import check_process
-from clquant.runtime.errors import InvalidArgument, InvalidType, device_errors, reports_memory
+from clquant.runtime.errors import InvalidArgument, InvalidType, device_errors
 from clquant.runtime.session import Session
 from clquant.runtime.transfer.copy import order_commands
 
 
-@reports_memory
 def open_session(queue: cl.CommandQueue | None = None, arrays: Sequence[pyopencl.array.Array] = ()) -> Session:
     """Open a job's session: on `queue`, else the device arrays' common queue, else the default device.
 

@@ -23,7 +23,6 @@ from clquant.runtime import (
     Session,
     kernel_for_group,
     open_session,
-    reports_memory,
 )
 
 __all__ = ["scalar_codebook"]
@@ -41,7 +40,6 @@ GROUP = 256
 _KINDS = "integers of 8 or 16 bits, float16, bfloat16, float32 or float64"
 
 
-@reports_memory
 def scalar_codebook(
     values: npt.ArrayLike,
     k: int,

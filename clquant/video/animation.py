@@ -21,7 +21,7 @@ from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
 from clquant.images import ImageLike, files, materialize
 from clquant.palette import engine
-from clquant.runtime import InvalidArgument, InvalidType, Progress, ProgressCallback, reports_memory
+from clquant.runtime import InvalidArgument, InvalidType, Progress, ProgressCallback
 
 DELAYS_MS = 10, 10 * gif.MAX_DELAY
 ANIMATED = ("GIF", "PNG", "WEBP")
@@ -61,7 +61,6 @@ class Maker(Protocol):
         """Write a file within the bytes asked for; the maker that made it, and its figures."""
 
 
-@reports_memory
 class Animation:
     """Frames in few colours with their times.
 
@@ -357,7 +356,6 @@ def animated_format_of(path: str | os.PathLike[str]) -> str:
     return _SUFFIXES[suffix]
 
 
-@reports_memory
 def save_animation(
     path: str | os.PathLike[str],
     frames: Iterable[IndexedImage],
@@ -401,7 +399,6 @@ def save_animation(
         _write_any(file, _format(name), frames, delay_ms, plays, comment)
 
 
-@reports_memory
 def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int | Sequence[int] = 40, loop: bool = True) -> bytes:
     """An animated GIF that shows every frame as it is, and as many of them: equal ones are not merged.
 
@@ -448,7 +445,6 @@ def _listed(frames: Any) -> list[Any]:
     return listed
 
 
-@reports_memory
 def save_gif(
     path: str | os.PathLike[str],
     frames: Iterable[IndexedImage],
@@ -483,7 +479,6 @@ def save_gif(
     save_animation(path, frames, delay_ms=delay_ms, plays=plays, format="GIF")
 
 
-@reports_memory
 def quantize_frames(
     learner: engine.PaletteEngine,
     frames: Iterable[ImageLike],

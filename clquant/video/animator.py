@@ -18,14 +18,13 @@ from clquant.dithering.registry import find_dither
 from clquant.images.moving import Frame
 from clquant.kmeans import KMeansPalette
 from clquant.palette import engine
-from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, reports_memory
+from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback
 from clquant.video import palettes as ways
 from clquant.video.ahead import Spool, ahead
 from clquant.video.animation import DELAYS_MS, Animation, Made, Maker, Packing, Write
 from clquant.video.frames import Frames
 
 
-@reports_memory
 def animate(
     frames: Any,
     colors: Any = 256,

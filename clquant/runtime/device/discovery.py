@@ -12,7 +12,7 @@ import pyopencl as cl
 from clquant.runtime.device.fitness import unfit, warn_if_unfit
 from clquant.runtime.device.fork import check_process
 from clquant.runtime.device.vendors import registered
-from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType, NoDeviceError, reports_memory
+from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType, NoDeviceError
 from clquant.runtime.program.caches import avoid_unwritable_caches
 
 DEVICE_VARIABLE = "CLQUANT_DEVICE"
@@ -51,7 +51,6 @@ def _simulates(device: cl.Device) -> bool:
     return "oclgrind" in device.platform.name.lower()
 
 
-@reports_memory
 def list_devices() -> list[cl.Device]:
     """Every usable OpenCL device, best first.
 
@@ -82,7 +81,6 @@ def list_devices() -> list[cl.Device]:
     return sorted(found, key=lambda device: (bool(unfit(device)), *_rank(device)))
 
 
-@reports_memory
 def find_device(spec: str) -> cl.Device:
     """The device a person names.
 
@@ -148,7 +146,6 @@ def describe(device: cl.Device) -> str:
     return f"{device.platform.name.strip()}: {device.name.strip()}"
 
 
-@reports_memory
 def remarks(device: cl.Device) -> list[str]:
     """What a person should know of a device before using it.
 
@@ -159,7 +156,6 @@ def remarks(device: cl.Device) -> list[str]:
     return [f"unfit: {unfit(device)} (clquant devices --check)"] if unfit(device) else []
 
 
-@reports_memory
 def default_device() -> cl.Device:
     """The device used when nothing names one.
 
@@ -190,7 +186,6 @@ def default_device() -> cl.Device:
     return devices[0]
 
 
-@reports_memory
 def default_queue(device: cl.Device | str | None = None) -> cl.CommandQueue:
     """This thread's own in-order queue on a device; one context per device is shared by the whole process.
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyopencl as cl
 
 from clquant.runtime.device.limits import Limits
-from clquant.runtime.errors import InvalidArgument, device_errors, reports_memory, text_of
+from clquant.runtime.errors import InvalidArgument, device_errors, text_of
 from clquant.runtime.memory.pinned import pinned_pool
 from clquant.runtime.memory.scope import HOST_ALIGNMENT, PAGE, Scope, aligned_empty
 from clquant.runtime.open_session import open_session
@@ -100,7 +100,6 @@ def _settle(session: Session, buffer: cl.Buffer, nbytes: int) -> None:
         order_commands(session.queue)
 
 
-@reports_memory
 def empty_pinned(
     shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.uint8, *, queue: cl.CommandQueue | None = None
 ) -> npt.NDArray[Any]:

@@ -25,7 +25,7 @@ from clquant.images import decode, files, lazy, picture_files
 from clquant.kmeans import KMeansPalette
 from clquant.palette import engine
 from clquant.params import shown
-from clquant.runtime import CommandQueue, FileError, InvalidArgument, Progress, ProgressCallback, reports_memory
+from clquant.runtime import CommandQueue, FileError, InvalidArgument, Progress, ProgressCallback
 from clquant.targets.tiles import stores, writers
 from clquant.targets.tiles.stores import Place, Tiles
 
@@ -79,7 +79,6 @@ class _Work:
     queue: CommandQueue | None
 
 
-@reports_memory
 def histogram(
     source: Any,
     *,
@@ -121,7 +120,6 @@ def histogram(
         return _counted(tiles, _listed(tiles), bound, queue, report)
 
 
-@reports_memory
 def quantize(
     source: Any,
     out: Any,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.images import files
-from clquant.runtime import FormatError, InvalidArgument, InvalidType, NotFittedError, reports_memory
+from clquant.runtime import FormatError, InvalidArgument, InvalidType, NotFittedError
 from clquant.vq.codec import VQCodec
 from clquant.vq.container.clvq_format import codebook_id
 
@@ -26,7 +26,6 @@ _registered: dict[str, VQCodec] = {}
 _lock = threading.Lock()
 
 
-@reports_memory
 def register_codebook(codebook: VQCodec | files.PathLike) -> str:
     """Let chunks that name a codebook be written and read in this process.
 

@@ -8,7 +8,7 @@ import os
 
 from clquant import params
 from clquant.images import files
-from clquant.runtime import InvalidType, reports_memory
+from clquant.runtime import InvalidType
 from clquant.vq.container import clvq_format
 from clquant.vq.container.pipes import Source
 
@@ -77,7 +77,6 @@ class ClvqInfo:
         return "\n".join(lines)
 
 
-@reports_memory
 def clvq_info(source: bytes | files.PathLike | Source, *, max_pixels: int = clvq_format.MAX_PIXELS) -> ClvqInfo:
     """Read and check a .clvq file without decoding it.
 
