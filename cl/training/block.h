@@ -52,6 +52,25 @@ inline packed_t block_word(__global const value_t *image, uint height, uint widt
 #endif
 }
 
+/* Four components of a row of K; zeros beyond the last. */
+inline values_t row_word(__global const value_t *blocks, size_t which, uint w)
+{
+#if K % 4 == 0
+    return ((__global const values_t *)blocks)[which * WORDS + w];
+#else
+    __global const value_t *block = blocks + which * K;
+    values_t values = (values_t)(0);
+    values.x = block[4 * w];
+    if (4 * w + 1 < K)
+        values.y = block[4 * w + 1];
+    if (4 * w + 2 < K)
+        values.z = block[4 * w + 2];
+    if (4 * w + 3 < K)
+        values.w = block[4 * w + 3];
+    return values;
+#endif
+}
+
 inline squares_t square_of(int difference)
 {
 #if DEEP
@@ -59,4 +78,15 @@ inline squares_t square_of(int difference)
 #else
     return (uint)(difference * difference);
 #endif
+}
+
+/* The squared distance of two rows of K, by words. */
+inline squares_t row_distance(__global const value_t *rows, size_t which, __global const value_t *others, size_t other)
+{
+    squares_t sum = 0;
+    for (uint w = 0; w < WORDS; ++w) {
+        const int4 difference = convert_int4(row_word(rows, which, w)) - convert_int4(row_word(others, other, w));
+        sum += square_of(difference.x) + square_of(difference.y) + square_of(difference.z) + square_of(difference.w);
+    }
+    return sum;
 }

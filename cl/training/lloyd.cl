@@ -6,9 +6,9 @@
  * blocks and squared errors are bounded by the host: LARGEST^2 K W < 2^63. So sums of weighted components times 256, and the errors, are exact in 64 bits.
  *
  * Constants: P, Q, C, ALIGNED, DEEP (training/block.h); WEIGHTED (whether blocks carry weights of 0..4095),
- * LARGEST (of components).
+ * LARGEST (of components), RUN (training/accumulate.h).
  * Sizes that all kernels share: `capacity`, codewords there is room for; `parts`, tables of sums; `pieces`, of the set.
- * Layouts: codebooks capacity x K. sums: parts x HALVES x capacity x (K + 1) uint, the last column for weights.
+ * Layouts: codebooks capacity x K. sums: parts x HALVES x capacity x (K + 1) sum_t, the last column for weights.
  * totals: capacity x (K + 1) ulong, likewise. worst: pieces x capacity uint. state: 3 ulong (ERROR, RMS, DEAD).
  */
 #include "training/block.h"
@@ -24,12 +24,12 @@
 #define GONE UINT_MAX
 
 /* A sum over all tables, which are emptied. */
-inline ulong take_sum(__global uint *sums, size_t place, uint capacity, uint parts)
+inline ulong take_sum(__global sum_t *sums, size_t place, uint capacity, uint parts)
 {
     const size_t high = (size_t)capacity * COLUMNS;
     ulong total = 0;
     for (uint part = 0; part < parts; ++part) {
-        __global uint *sum = sums + part * high * HALVES + place;
+        __global sum_t *sum = sums + part * high * HALVES + place;
         total += sum[0];
         sum[0] = 0;
 #if HALVES == 2
@@ -54,7 +54,7 @@ inline ulong squared_length(__global const value_t *codeword)
  * codeword, its blocks' squared error less their squared lengths (|c|^2 n - 2 c.S; may wrap below 0). worst: emptied.
  * Local memory: error, one ulong per work-item.
  */
-__kernel void vq_fold(__global uint *sums, const uint size, const uint piece, __global const value_t *codebook,
+__kernel void vq_fold(__global sum_t *sums, const uint size, const uint piece, __global const value_t *codebook,
                       __global ulong *totals, __global ulong *errors, __global uint *worst, const uint capacity,
                       const uint parts, __local ulong *error)
 {

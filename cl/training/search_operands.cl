@@ -9,7 +9,9 @@
 
 #define ROWS 0 /* codewords one after the other: padded x WIDTH */
 #define WORDWISE 1 /* WIDTH / 4 x padded x 4 */
-#define FRAGMENTS 2 /* as a warp reads them: padded / 8 x WIDTH / 16 x 8 x 16 */
+#define FRAGMENTS 2 /* bytes as a warp reads them: padded / 8 x limbs x WIDTH / (16 VECTOR) x 8 x 4 x VECTOR x 4 */
+#define CHUNKS (WIDTH / 16)
+#define VECTOR (CHUNKS % 4 == 0 ? 4 : CHUNKS % 2 == 0 ? 2 : 1)
 
 inline size_t operand_place(uint n, uint k, uint padded)
 {
@@ -18,13 +20,15 @@ inline size_t operand_place(uint n, uint k, uint padded)
 #elif LAYOUT == WORDWISE
     return ((size_t)(k / 4) * padded + n) * 4 + k % 4;
 #else
-    return (((size_t)(n / 8) * (WIDTH / 16) + k / 16) * 8 + n % 8) * 16 + k % 16;
+    const uint chunk = k / 16;
+    const size_t vector = (size_t)(n / 8) * (1 + DEEP) * (CHUNKS / VECTOR) + chunk / VECTOR;
+    return ((vector * 32 + n % 8 * 4 + k % 16 / 4) * VECTOR + chunk % VECTOR) * 4 + k % 4;
 #endif
 }
 
 inline BIAS bias_of(uint n, squares_t norm)
 {
-#if LAYOUT == FRAGMENTS
+#if LAYOUT == FRAGMENTS && !DEEP
     const uint scale = 1u << LOG_SCALE;
     return as_int(scale - 1 - n % TILE - (uint)norm * scale);
 #else
@@ -55,6 +59,9 @@ __kernel void vq_operands(__global const value_t *codebook, const uint first, co
         }
         norm += square_of(value);
         operands[operand_place(n, k, padded)] = (NUMBER)value;
+#if LAYOUT == FRAGMENTS && DEEP
+        operands[operand_place(n, k, padded) + 8 * WIDTH] = (NUMBER)(value >> 8);
+#endif
     }
     biases[n] = n < size ? bias_of(n, norm) : (BIAS)LOSES;
 }

@@ -80,7 +80,7 @@ class BlockSet:
         self.count = count
         self.weights = weights
         check_bound(shape, count, weights)
-        most = MAX_DEEP_PIECE if shape.is_deep else MAX_PIECE
+        most = MAX_DEEP_PIECE if shape.is_deep and weights is not None else MAX_PIECE
         self._most = max(1, min(most, session.limits.max_alloc // max(shape.nbytes, 2)))
         self.pieces: list[Piece] = []
         for first in range(0, count, self._most):

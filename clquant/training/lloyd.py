@@ -18,7 +18,7 @@ from clquant.training.blockset import BlockSet, Piece
 from clquant.training.codewords import MOST_CHANGES, Codewords
 from clquant.training.merging import Merging
 from clquant.training.selection import Selection
-from clquant.training.sums import Sums
+from clquant.training.sums import RUN, Sums
 
 # How the blocks of each codeword are summed: on CPUs every work-item has a table of its own.
 SUMS = (
@@ -88,6 +88,7 @@ class Lloyd:
             form.file,
             **shape.constants(),
             LARGEST=shape.largest,
+            RUN=RUN,
             WEIGHTED=int(blocks.weights is not None),
             **form.constants,
         )
@@ -203,8 +204,9 @@ class Lloyd:
         """Queue what fills `totals` and the codewords' errors, and empties the worst blocks."""
         for search in self._searches:
             self._words.search.queue_search(search)
-        for accumulation, fold in zip(self._accumulations, self._folds, strict=True):
-            accumulation.queue()
+        for accumulations, fold in zip(self._accumulations, self._folds, strict=True):
+            for accumulation in accumulations:
+                accumulation.queue()
             fold.queue()
 
     def _queue_worst(self) -> None:

@@ -51,8 +51,6 @@ VARIANTS = (
     Variant("portable", "training/search.cl"),
 )
 
-PLAIN_VARIANTS = tuple(variant for variant in VARIANTS if variant.name != "mma")
-
 
 def index_dtype(size: int) -> np.dtype[Any]:
     """uint8 for codebooks of up to 256 codewords, else uint16."""
@@ -69,7 +67,7 @@ def open_search(session: Session, codebook: npt.NDArray[np.integer[Any]], shape:
     """Open a `Search` whose buffers last as long as the block; a small codebook's is reused from an earlier job."""
     key = None
     if codebook.nbytes <= MOST_KEPT:
-        key = "search", codebook.tobytes(), shape, session.choose(PLAIN_VARIANTS if shape.is_deep else VARIANTS).name
+        key = "search", codebook.tobytes(), shape, session.choose(VARIANTS).name
     with cached_job(session, key, lambda scope: Search(session, scope, codebook, shape)) as search:
         yield search
 
@@ -91,19 +89,20 @@ class Search:
         self._shape = shape
         self._capacity = codebook if isinstance(codebook, int) else len(codebook)
         self._excluding = excluding
-        self._variant = session.choose(PLAIN_VARIANTS if excluding or shape.is_deep else VARIANTS)
+        self._variant = session.choose(VARIANTS)
         self._tensor = self._variant.name == "mma"
         self._arithmetic = INTEGERS if shape.components > _FLOAT_COMPONENTS else FLOATS
         if shape.is_deep:
             self._arithmetic = LONGS
         self._score_bytes = 8 if shape.is_deep else 4
+        self._limbs = 2 if self._tensor and shape.is_deep else 1  # bytes of a component that are operands of their own
         self._check_bounds()
         self._step = 8 if self._tensor else _SPAN
         most = -(-self._capacity // self._step) * self._step
         if self._tensor:
             self._set_tile(most)
         self._layout, self._width, number = self._operand_layout()
-        self._operands = scope.empty(most * self._width * np.dtype(number).itemsize)
+        self._operands = scope.empty(most * self._width * self._limbs * np.dtype(number).itemsize)
         self._biases = scope.empty(self._score_bytes * most)
         self._number = {np.uint8: "uchar", np.int32: "int", np.float32: "float"}[number]
         self._padded = most
@@ -152,10 +151,7 @@ class Search:
 
     def _loading(self, codebook: Buffer, size: int, first: int, kept: Buffer | None) -> tuple[Any, ...]:
         """The kernel that makes operands, its sizes, and its arguments."""
-        bias, least = {FLOATS: ("float", 24), INTEGERS: ("int", 30), LONGS: ("long", 62)}[
-            INTEGERS if self._tensor else self._arithmetic
-        ]
-        loses = 1 - (1 << 31) if self._tensor else -(1 << least)
+        bias, loses = self._bias_type()
         constants: dict[str, Any] = self._shape.constants()
         constants |= {"NUMBER": self._number, "BIAS": bias, "LAYOUT": self._layout}
         constants |= {"WIDTH": self._width, "LOSES": f"({loses}L)", "KEEPS": int(kept is not None)}
@@ -165,6 +161,13 @@ class Search:
         group = self._session.work_group_size(kernel, self._session.tuned("vq.train_group"))
         sizes = np.uint32(first), np.uint32(size), np.uint32(self._padded)
         return kernel, self._padded, group, codebook, *sizes, self._operands, self._biases, kept or codebook
+
+    def _bias_type(self) -> tuple[str, int]:
+        """The OpenCL C type of biases, and the bias of codewords that are there as padding."""
+        if self._tensor:
+            return ("long", -(1 << 46)) if self._shape.is_deep else ("int", 1 - (1 << 31))
+        kind, bits = {FLOATS: ("float", 24), INTEGERS: ("int", 30), LONGS: ("long", 62)}[self._arithmetic]
+        return kind, -(1 << bits)
 
     def run(
         self,
@@ -204,11 +207,9 @@ class Search:
             "padded": np.uint32(self._padded),
             "indices": indices,
             "offset": np.uint32(offset),
+            "own": own or indices,
         }
-        constants: dict[str, Any] = {**self._shape.constants(width), "INDEX": index}
-        if not self._tensor:
-            arguments["own"] = own or indices
-            constants["EXCLUDING"] = int(self._excluding)
+        constants: dict[str, Any] = {**self._shape.constants(width), "INDEX": index, "EXCLUDING": int(self._excluding)}
         if self._tensor:
             kernel, size, group, local = self._in_tensors(count, constants)
         elif self._variant.name == "lanes":
@@ -255,20 +256,21 @@ class Search:
         """How many codewords are in local memory at a time, and the scale of the keys, by which these are exact."""
         components = self._shape.components
         self._log_scale = ((2**31 - 1) // (_SQUARE * components + 1)).bit_length() - 1
-        scale = 1 << self._log_scale
-        if (_SQUARE * components + 1) * scale >= 1 << 31:
+        if (_SQUARE * components + 1) << self._log_scale >= 1 << 31:
             raise InvalidArgument(f"blocks have {components} components; allowed: at most 2048")
-        room = min(self._session.limits.local_memory, _LOCAL_BYTES) // (16 * -(-components // 16) + 4) // 8 * 8
-        self._tile = min(scale, most, room)
+        each = 16 * self._limbs * -(-components // 16) + self._score_bytes
+        room = max(8, min(self._session.limits.local_memory, _LOCAL_BYTES) // each // 8 * 8)
+        self._tile = min(room, most) if self._shape.is_deep else min(room, most, 1 << self._log_scale)
 
     def _in_tensors(self, count: int, constants: dict[str, Any]) -> _Launch:
         chunks = self._width // 16
-        tiles = 1 << (max(1, min(8, 16 // chunks, count >> 17)).bit_length() - 1)
-        program = self._session.program(
-            self._variant.file, **constants, TILES=tiles, TILE=self._tile, LOG_SCALE=self._log_scale
-        )
-        kernel = program.kernel("vq_encode_mma")
-        group = max(_WARP, self._session.work_group_size(kernel, 256 if tiles == 1 else 128))
+        most = min(4, 8 // chunks) if self._shape.is_deep else min(8, 32 // chunks)
+        tiles = 1 << (max(1, min(most, count >> 17)).bit_length() - 1)
+        constants |= {"TILES": tiles, "TILE": self._tile, "LOG_SCALE": self._log_scale}
+        constants["UNROLL"] = 1 if self._shape.is_deep else 4
+        kernel = self._session.program(self._variant.file, **constants).kernel("vq_encode_mma")
+        wanted = 256 if self._shape.is_deep or tiles == 1 else 128
+        group = max(_WARP, self._session.work_group_size(kernel, wanted))
         groups = -(-count // (group // 2 * tiles))
-        local = {"tile": LocalMemory(self._tile * chunks * 16), "tile_bias": LocalMemory(self._tile * 4)}
-        return kernel, groups * group, group, local
+        tile, biases = self._tile * self._limbs * chunks * 16, self._tile * self._score_bytes
+        return kernel, groups * group, group, {"tile": LocalMemory(tile), "tile_bias": LocalMemory(biases)}

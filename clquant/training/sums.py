@@ -7,8 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from clquant.runtime import PreparedLaunch, Program, Scope, Session
+from clquant.runtime import LocalMemory, PreparedLaunch, Program, Scope, Session
 from clquant.training.blockset import BlockSet, Piece
+
+RUN = 64  # blocks in the order of codewords that a work-item adds up
+_EACH = 16  # blocks that a work-item counts: EACH in cl/training/accumulate.h
+_MOST_BINS = 4096  # codewords up to which groups count by themselves first
+_GROUP = 256
 
 
 class Sums:
@@ -25,16 +30,38 @@ class Sums:
         if in_parts:
             room = session.limits.max_alloc // each
             self.parts = max(1, min(session.limits.compute_units, room, blocks.count // capacity))
+        else:
+            largest = max(piece.count for piece in blocks.pieces)
+            self._order, self._ranks = scope.empty(8 * largest), scope.empty(4 * largest)
+            self._counts, self._starts = scope.zeros(4 * capacity), scope.empty(4 * capacity)
         self.tables = scope.zeros(self.parts * each)
 
-    def prepare(self, scope: Scope, program: Program, piece: Piece) -> PreparedLaunch:
-        """The launch for a piece of the blocks, of the program of `cl/training/lloyd.cl`."""
-        session = self._session
-        share = np.uint32(-(-piece.count // self.parts))
-        rows = piece.blocks, piece.indices, np.uint32(piece.count), piece.weights
-        arguments = *rows, self.tables, share, np.uint32(self._capacity)
+    def prepare(self, scope: Scope, program: Program, piece: Piece) -> list[PreparedLaunch]:
+        """The launches for a piece of the blocks, in order, of the program of `cl/training/lloyd.cl`."""
+        count, capacity = np.uint32(piece.count), np.uint32(self._capacity)
         if self._in_parts:
-            return session.prepare(scope, program.kernel("vq_accumulate_parts"), self.parts, 1, *arguments)
-        kernel = program.kernel("vq_accumulate")
-        group = session.work_group_size(kernel, session.tuned("vq.train_group"))
-        return session.prepare(scope, kernel, piece.count * self._blocks.shape.components, group, *arguments)
+            share = np.uint32(-(-piece.count // self.parts))
+            arguments = piece.blocks, piece.indices, count, piece.weights, self.tables, share, capacity
+            kernel = program.kernel("vq_accumulate_parts")
+            return [self._session.prepare(scope, kernel, self.parts, 1, *arguments)]
+
+        def prepared(name: str, items: int, *given: object) -> PreparedLaunch:
+            kernel = program.kernel(name)
+            group = self._session.work_group_size(kernel, _GROUP)
+            return self._session.prepare(scope, kernel, items, group, *given)
+
+        starts = program.kernel("vq_starts")
+        lanes = self._session.work_group_size(starts, _GROUP, 4)
+        within = self._capacity <= min(_MOST_BINS, self._session.limits.local_memory // 8)
+        bins = np.uint32(self._capacity if within else 0), LocalMemory(4 * self._capacity if within else 4)
+        runs = -(-piece.count // RUN) * self._blocks.shape.words
+        return [
+            prepared("vq_count", -(-piece.count // _EACH), piece.indices, count, self._counts, self._ranks, *bins),
+            self._session.prepare(
+                *(scope, starts, lanes, lanes, self._counts, capacity, self._starts), LocalMemory(4 * lanes)
+            ),
+            prepared("vq_order", piece.count, piece.indices, count, self._starts, self._ranks, self._order),
+            prepared(
+                *("vq_accumulate", runs, piece.blocks, self._order, count, piece.weights, self.tables, capacity)
+            ),
+        ]

@@ -225,7 +225,7 @@ def test_operands_for_tensor_cores(queue: Any, rng: np.random.Generator) -> None
     session, size, components, tile, log_scale = runtime.open_session(queue), 21, 27, 16, 9
     padded, chunks = 24, 2
     codebook = rng.integers(0, 256, (size, components), np.uint8)
-    constants = {"P": 3, "Q": 3, "C": 3, "ALIGNED": 0, "NUMBER": "uchar", "BIAS": "int", "LAYOUT": 2, "KEEPS": 0}
+    constants = {"P": 3, "Q": 3, "C": 3, "ALIGNED": 0, "NUMBER": "uchar", "BIAS": "int", "LAYOUT": 2, "KEEPS": 0, "DEEP": 0}
     tiles = {"WIDTH": 16 * chunks, "LOSES": "(-2147483647)", "TILE": tile, "LOG_SCALE": log_scale}
     kernel = session.program("training/search_operands.cl", **constants, **tiles).kernel("vq_operands")
     with session.scope() as scope:
@@ -236,7 +236,8 @@ def test_operands_for_tensor_cores(queue: Any, rng: np.random.Generator) -> None
         keys = session.download(biases, padded, np.int32)
     rows = np.zeros((padded, 16 * chunks), np.uint8)
     rows[:size, :components] = codebook
-    np.testing.assert_array_equal(made, rows.reshape(padded // 8, 8, chunks, 16).transpose(0, 2, 1, 3))
+    ordered = rows.reshape(padded // 8, 8, chunks, 4, 4).transpose(0, 1, 3, 2, 4)  # a work-item's chunks side by side
+    np.testing.assert_array_equal(made, ordered.reshape(padded // 8, chunks, 8, 16))
     norms = (codebook.astype(np.int64) ** 2).sum(1)
     expected = np.full(padded, -(2**31) + 1)
     expected[:size] = -norms * 2**log_scale + 2**log_scale - 1 - np.arange(size) % tile
