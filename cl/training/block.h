@@ -90,3 +90,13 @@ inline squares_t row_distance(__global const value_t *rows, size_t which, __glob
     }
     return sum;
 }
+
+inline squares_t squared_length(__global const value_t *rows, size_t which)
+{
+    squares_t sum = 0;
+    for (uint w = 0; w < WORDS; ++w) {
+        const int4 values = convert_int4(row_word(rows, which, w));
+        sum += square_of(values.x) + square_of(values.y) + square_of(values.z) + square_of(values.w);
+    }
+    return sum;
+}

@@ -40,14 +40,6 @@ inline ulong take_sum(__global sum_t *sums, size_t place, uint capacity, uint pa
     return total;
 }
 
-inline ulong squared_length(__global const value_t *codeword)
-{
-    squares_t sum = 0;
-    for (uint k = 0; k < K; ++k)
-        sum += square_of(codeword[k]);
-    return sum;
-}
-
 /* The sums of a piece become part of the totals, and are emptied.
  *
  * NDRange: 1-D, groups of any size, one for each of `size` codewords; more do nothing. piece: its number. errors: per
@@ -71,7 +63,7 @@ __kernel void vq_fold(__global sum_t *sums, const uint size, const uint piece, _
         if (k < K)
             own -= 2 * (ulong)codebook[(size_t)j * K + k] * sum;
         else
-            own += squared_length(codebook + (size_t)j * K) * sum;
+            own += (ulong)squared_length(codebook, j) * sum;
     }
     error[lane] = own;
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -164,12 +156,8 @@ __kernel void vq_worst(__global const value_t *blocks, __global const ushort *in
     const uint which = get_global_id(0);
     if (which >= count || state[DEAD] == 0)
         return;
-    __global const value_t *block = blocks + (size_t)which * K;
     const uint j = indices[which];
-    __global const value_t *codeword = codebook + (size_t)j * K;
-    squares_t sum = 0;
-    for (uint k = 0; k < K; ++k)
-        sum += square_of((int)block[k] - (int)codeword[k]);
+    const squares_t sum = row_distance(blocks, which, codebook, j);
 #if WEIGHTED
     const uint level = level_of((ulong)sum * weights[which]);
 #else
@@ -288,9 +276,7 @@ __kernel void vq_squares(__global const value_t *blocks, const uint count, __glo
 {
     ulong total = 0;
     for (uint which = get_global_id(0); which < count; which += get_global_size(0)) {
-        squares_t sum = 0;
-        for (uint k = 0; k < K; ++k)
-            sum += square_of(blocks[(size_t)which * K + k]);
+        const squares_t sum = squared_length(blocks, which);
 #if WEIGHTED
         total += (ulong)sum * weights[which];
 #else

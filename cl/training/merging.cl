@@ -22,9 +22,7 @@ __kernel void vq_merge_costs(__global const value_t *codebook, __global const us
     if (j >= size)
         return;
     const uint i = neighbours[j];
-    squares_t distance = 0;
-    for (uint k = 0; k < K; ++k)
-        distance += square_of((int)codebook[(size_t)j * K + k] - (int)codebook[(size_t)i * K + k]);
+    const squares_t distance = row_distance(codebook, j, codebook, i);
     const ulong own = totals[(size_t)j * COLUMNS + K] >> shift;
     const ulong other = totals[(size_t)i * COLUMNS + K] >> shift;
     const ulong share = 256 * own * other / max(own + other, 1UL);

@@ -38,18 +38,18 @@ inline BIAS bias_of(uint n, squares_t norm)
 
 /* Operands and biases of codewords, padded with zeros that never win.
  *
- * NDRange: 1-D, padded work-items rounded up to whole groups of any size. codebook: K components a codeword, read from
- * codeword `first` on. size: codewords; padded: with padding. operands: padded * WIDTH NUMBER. biases: padded BIAS.
- * kept (only with KEEPS): size x K, the codewords again.
+ * NDRange: 1-D, padded * ceil(WIDTH / 4) work-items rounded up to whole groups of any size, each for four components.
+ * codebook: K components a codeword, read from codeword `first` on. size: codewords; padded: with padding. operands:
+ * padded * WIDTH NUMBER. biases: padded BIAS. kept (only with KEEPS): size x K, the codewords again.
  */
 __kernel void vq_operands(__global const value_t *codebook, const uint first, const uint size, const uint padded,
                           __global NUMBER *operands, __global BIAS *biases, __global value_t *kept)
 {
-    const uint n = get_global_id(0);
+    const uint n = get_global_id(0) / ((WIDTH + 3) / 4);
+    const uint w = get_global_id(0) % ((WIDTH + 3) / 4);
     if (n >= padded)
         return;
-    squares_t norm = 0;
-    for (uint k = 0; k < WIDTH; ++k) {
+    for (uint k = 4 * w; k < min(4 * w + 4, (uint)WIDTH); ++k) {
         int value = 0;
         if (n < size && k < K) {
             value = codebook[(size_t)(first + n) * K + k];
@@ -57,11 +57,11 @@ __kernel void vq_operands(__global const value_t *codebook, const uint first, co
             kept[(size_t)n * K + k] = (value_t)value;
 #endif
         }
-        norm += square_of(value);
         operands[operand_place(n, k, padded)] = (NUMBER)value;
 #if LAYOUT == FRAGMENTS && DEEP
         operands[operand_place(n, k, padded) + 8 * WIDTH] = (NUMBER)(value >> 8);
 #endif
     }
-    biases[n] = n < size ? bias_of(n, norm) : (BIAS)LOSES;
+    if (w == 0)
+        biases[n] = n < size ? bias_of(n, squared_length(codebook, first + n)) : (BIAS)LOSES;
 }

@@ -30,11 +30,7 @@ __kernel void vq_seed_distances(__global const value_t *blocks, const uint count
     for (uint which = run * RUN; which < min((run + 1) * RUN, count); ++which) {
         squares_t best = 1;
         if (mode != EQUAL) {
-            __global const value_t *block = blocks + (size_t)which * K;
-            __global const value_t *codeword = codebook + (size_t)(first + indices[which]) * K;
-            best = 0;
-            for (uint k = 0; k < K; ++k)
-                best += square_of((int)block[k] - (int)codeword[k]);
+            best = row_distance(blocks, which, codebook, first + indices[which]);
             if (mode == LOWER)
                 best = min(best, nearest[which]);
         }

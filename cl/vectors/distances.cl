@@ -13,9 +13,5 @@ __kernel void row_distances(__global const value_t *rows, const uint count, __gl
     const size_t item = get_global_id(0);
     if (item >= (size_t)count * size)
         return;
-    __global const value_t *row = rows + item / size * K, *codeword = codebook + item % size * K;
-    squares_t sum = 0;
-    for (uint k = 0; k < K; ++k)
-        sum += square_of((int)row[k] - (int)codeword[k]);
-    distances[item] = sum;
+    distances[item] = row_distance(rows, item / size, codebook, item % size);
 }

@@ -81,7 +81,7 @@ class BlockSet:
         self.weights = weights
         check_bound(shape, count, weights)
         most = MAX_DEEP_PIECE if shape.is_deep and weights is not None else MAX_PIECE
-        self._most = max(1, min(most, session.limits.max_alloc // max(shape.nbytes, 2)))
+        self._most = max(1, min(most, session.limits.max_alloc // max(shape.nbytes, 8)))
         self.pieces: list[Piece] = []
         for first in range(0, count, self._most):
             capacity = min(self._most, count - first)

@@ -160,7 +160,16 @@ class Search:
         kernel = self._session.program("training/search_operands.cl", **constants).kernel("vq_operands")
         group = self._session.work_group_size(kernel, self._session.tuned("vq.train_group"))
         sizes = np.uint32(first), np.uint32(size), np.uint32(self._padded)
-        return kernel, self._padded, group, codebook, *sizes, self._operands, self._biases, kept or codebook
+        return (
+            kernel,
+            self._padded * -(-self._width // 4),
+            group,
+            codebook,
+            *sizes,
+            self._operands,
+            self._biases,
+            kept or codebook,
+        )
 
     def _bias_type(self) -> tuple[str, int]:
         """The OpenCL C type of biases, and the bias of codewords that are there as padding."""

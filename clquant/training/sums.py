@@ -61,7 +61,5 @@ class Sums:
                 *(scope, starts, lanes, lanes, self._counts, capacity, self._starts), LocalMemory(4 * lanes)
             ),
             prepared("vq_order", piece.count, piece.indices, count, self._starts, self._ranks, self._order),
-            prepared(
-                *("vq_accumulate", runs, piece.blocks, self._order, count, piece.weights, self.tables, capacity)
-            ),
+            prepared(*("vq_accumulate", runs, piece.blocks, self._order, count, piece.weights, self.tables, capacity)),
         ]

@@ -225,13 +225,23 @@ def test_operands_for_tensor_cores(queue: Any, rng: np.random.Generator) -> None
     session, size, components, tile, log_scale = runtime.open_session(queue), 21, 27, 16, 9
     padded, chunks = 24, 2
     codebook = rng.integers(0, 256, (size, components), np.uint8)
-    constants = {"P": 3, "Q": 3, "C": 3, "ALIGNED": 0, "NUMBER": "uchar", "BIAS": "int", "LAYOUT": 2, "KEEPS": 0, "DEEP": 0}
+    constants = {
+        "P": 3,
+        "Q": 3,
+        "C": 3,
+        "ALIGNED": 0,
+        "NUMBER": "uchar",
+        "BIAS": "int",
+        "LAYOUT": 2,
+        "KEEPS": 0,
+        "DEEP": 0,
+    }
     tiles = {"WIDTH": 16 * chunks, "LOSES": "(-2147483647)", "TILE": tile, "LOG_SCALE": log_scale}
     kernel = session.program("training/search_operands.cl", **constants, **tiles).kernel("vq_operands")
     with session.scope() as scope:
         source, operands, biases = scope.copy_of(codebook), scope.empty(padded * 16 * chunks), scope.empty(4 * padded)
         sizes = np.uint32(0), np.uint32(size), np.uint32(padded)
-        session.launch(kernel, padded, 1, source, *sizes, operands, biases, source)
+        session.launch(kernel, padded * 4 * chunks, 1, source, *sizes, operands, biases, source)
         made = session.download(operands, (padded // 8, chunks, 8, 16), np.uint8)
         keys = session.download(biases, padded, np.int32)
     rows = np.zeros((padded, 16 * chunks), np.uint8)
