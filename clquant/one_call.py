@@ -11,7 +11,7 @@ from clquant import params
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import MOST_COLORS, as_palette
 from clquant.images import ImageLike, sent
-from clquant.images.collections import is_lazy, verbs_of
+from clquant.images.collections import is_lazy
 from clquant.kmeans import KMeansPalette
 from clquant.palette import engine
 from clquant.runtime import CommandQueue, ProgressCallback
@@ -137,11 +137,12 @@ def dominant_colors(
     learner = KMeansPalette(
         params.integer("count", count, 2, 256), color_space=color_space, random_state=random_state, queue=queue
     )
-    indices, collection = learner.fit_predict(image), verbs_of(image)
-    if collection is None:
-        counts = IndexedImage.of_own(indices, learner.palette_).counts()
+    indices: Any = learner.fit_predict(image)
+    if is_lazy(indices):
+        counts: Any = np.bincount(indices.ravel(), minlength=len(learner.palette_))
+        counts = counts.compute()
     else:
-        counts = collection.index_counts(indices, len(learner.palette_))
+        counts = IndexedImage.of_own(indices, learner.palette_).counts()
     names = learner.palette_.hex()
     order = np.argsort(-counts, kind="stable")
     return [DominantColor(names[i], int(counts[i]) / int(counts.sum())) for i in order if counts[i]]

@@ -1,4 +1,4 @@
-"""Jobs of `clquant.flow` on Dask arrays: maps as lazy arrays of overlapping parts, scans as chains of bands.
+"""Jobs of `clquant.flow` on Dask arrays: maps as overlapping parts, scans as chains, reductions as trees.
 
 No two bands of a scan run at once, so that a cluster is no faster than one device; what is read before and written
 after is.
@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from dask import delayed
 
 from clquant import flow, images
 from clquant.dask.chunks import Inner, Layer, checked, cropped, joined, mapped, on_grid
 from clquant.dask.parts import SERIAL, written
-from clquant.dask.work import named, told
+from clquant.dask.sums import of_sums
+from clquant.dask.work import located, named, told
 from clquant.flow import Carried
 from clquant.flow.driver import check_side
 from clquant.images import Picture
@@ -45,6 +47,24 @@ def run(job: flow.Map, image: Any, out: Any, about: About, report: Progress) -> 
         down, across = (tuple(-(-n // side) for n in sizes) for sizes, side in zip(cuts, job.block, strict=True))
         lazy = mapped(whole, partial(_part, job=job), job, dtype, last, (down, across))
     return written(lazy, out, about, report)
+
+
+def reduce(job: flow.Reduce, image: Any, report: Progress, argument: str) -> Any:
+    """Run a reduction like `clquant.flow.reduce`: a state of each chunk, merged as a tree on the workers."""
+    whole = checked(image)
+    work = delayed(named(partial(_state, job, argument)), pure=True)
+    with located([image]):
+        states = [work(block) for block in whole.to_delayed().ravel()]
+        return of_sums(partial(_finished, job), job.merge, states, report)
+
+
+def _state(job: flow.Reduce, argument: str, block: Any) -> Any:
+    picture = images.read(np.asarray(block), argument=argument, max_bits=job.max_bits)
+    return flow.state_of(open_session(None), picture, job, Progress(None))
+
+
+def _finished(job: flow.Reduce, states: Any) -> Any:
+    return job.finish(job.merge(states))
 
 
 def _part(part: Picture, inner: Inner, job: flow.Map) -> npt.NDArray[Any]:

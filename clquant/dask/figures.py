@@ -9,13 +9,10 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-import numpy.typing as npt
-from dask import compute, delayed
+from dask import delayed
 
-from clquant.color.palette import Palette
-from clquant.dask.chunks import checked, parts_of
-from clquant.dask.work import located, named, tree
-from clquant.mapping.error import SummedError, summed_error
+from clquant.dask.chunks import parts_of
+from clquant.dask.work import named, tree
 from clquant.quality.definitions import WINDOW, picture_shape
 from clquant.quality.pair import Pair, as_pair
 from clquant.quality.similarity import MAX_PEAK, MIN_PEAK, dissimilarity, mean_similarity
@@ -48,36 +45,6 @@ def ssim(original: Any, result: Any, peak: float) -> Any:
     parts = [work(one, other) for one, other in zip(parts_of(a, places), parts_of(b, places), strict=True)]
     windows = (height - WINDOW + 1) * (width - WINDOW + 1)
     return _number(partial(mean_similarity, windows=windows), tree(sum, parts))
-
-
-def palette_error(image: Any, palette: Palette, argument: str, how: dict[str, Any]) -> SummedError:
-    """As `clquant.mapping.error.summed_error`, of a Dask array: workers map its chunks and add up."""
-    whole = checked(image)
-    work = delayed(partial(named(_palette_error), palette=palette, argument=argument, how=how), pure=True)
-    with located([image]):
-        (found,) = compute(tree(_error_of_all, [work(block) for block in whole.to_delayed().ravel()]))
-    error: SummedError = found
-    return error
-
-
-def index_counts(indices: Any, count: int) -> npt.NDArray[np.int64]:
-    """How many pixels of a Dask array have each of so many indices."""
-    work = delayed(partial(_index_counts, count=count), pure=True)
-    (found,) = compute(tree(sum, [work(block) for block in indices.to_delayed().ravel()]))
-    counts: npt.NDArray[np.int64] = found
-    return counts
-
-
-def _palette_error(block: Any, palette: Palette, argument: str, how: dict[str, Any]) -> SummedError:
-    return summed_error(np.asarray(block), palette, argument, **how, queue=None)
-
-
-def _error_of_all(errors: Sequence[SummedError]) -> SummedError:
-    return SummedError(sum(e.total for e in errors), errors[0].unit, sum(e.pixels for e in errors))
-
-
-def _index_counts(block: Any, count: int) -> npt.NDArray[np.int64]:
-    return np.bincount(np.asarray(block).ravel(), minlength=count)
 
 
 def _both(original: Any, result: Any) -> tuple[Any, Any]:

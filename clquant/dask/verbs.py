@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from clquant.dask.codebooks import fit as fit_codec
 from clquant.dask.coding import compress_to, decode
-from clquant.dask.executor import run
-from clquant.dask.figures import index_counts, mse, palette_error, psnr, ssim
+from clquant.dask.executor import reduce, run
+from clquant.dask.figures import mse, psnr, ssim
 from clquant.dask.files import fit_many, stream
 from clquant.dask.learning import histogram, learned
 from clquant.dask.parts import here, store
@@ -18,12 +18,11 @@ __all__ = [
     "fit_many",
     "here",
     "histogram",
-    "index_counts",
     "learned",
     "leaves",
     "mse",
-    "palette_error",
     "psnr",
+    "reduce",
     "run",
     "ssim",
     "store",

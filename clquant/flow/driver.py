@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from clquant import images, params
-from clquant.flow.job import Carried, Map, Portion, Scan, Steps
+from clquant.flow.job import Carried, Map, Portion, Reduce, Scan, Steps
 from clquant.images import ImageLike, Picture
 from clquant.images.collections import verbs_of
 from clquant.images.file_sinks import About
@@ -46,6 +46,43 @@ def run(
     with writing(out, about) as sink:
         picture = images.read_parts(image, out=sink, memory=memory, max_bits=job.max_bits)
         return in_bands(open_session(queue, images.device_arrays([picture])), picture, job, report)
+
+
+def reduce(
+    job: Reduce,
+    image: ImageLike,
+    *,
+    queue: CommandQueue | None,
+    progress: ProgressCallback | None = None,
+    memory: Any = None,
+    argument: str = "image",
+) -> Any:
+    """Return a reduction's value for an image; the chunks of a Dask array are reduced by workers."""
+    report = Progress(params.callback("progress", progress))
+    collection = verbs_of(image)
+    if collection is not None:
+        return collection.reduce(job, image, report, argument)
+    picture = images.read_parts(image, memory=memory, argument=argument, max_bits=job.max_bits)
+    session = open_session(queue, images.device_arrays([picture]))
+    return job.finish(state_of(session, picture, job, report))
+
+
+def state_of(session: Session, picture: Picture, job: Reduce, report: Progress) -> Any:
+    """Return a picture's state, merged from those of its bands."""
+    check_side(picture, job.max_side)
+    picture, states = picture if job.max_bits == 16 else picture.narrowed(), list[Any]()
+    with session.scope() as scope:
+        picture = picture.send(session, scope)
+        with job.open(session, scope, picture) as steps:
+            for first, last, row0, row1 in bands_of(session, picture, steps, 0):
+                with session.scope() as band:
+                    pixels = picture.upload(session, band, first, last)
+                    states.append(
+                        steps.step(session, band, Portion(picture, pixels, None, first, last, row0, row1, report))
+                    )
+                states = [job.merge(states)]
+                report.report(row1, picture.height)
+    return states[0]
 
 
 def in_bands(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +18,11 @@ from clquant.runtime import Buffer, Progress, Scope, Session
 
 @dataclass(frozen=True)
 class Portion:
-    """Rows of a picture on the device, and the buffer that their result goes to."""
+    """Rows of a picture on the device, and the buffer that their result goes to: what a job steps on."""
 
     picture: Picture  # the whole one
     pixels: Buffer  # rows `first` to `last` - 1
-    out: Buffer  # of the result rows that stand for `row0` to `row1` - 1, or for all of `pixels` (`Steps.fills_reach`)
+    out: Any  # Buffer of the result of rows `row0` to `row1` - 1, or of all of `pixels`; None in a reduction
     first: int
     last: int
     row0: int
@@ -38,7 +39,7 @@ class Portion:
 class Steps:
     """A job ready on a device: its step, and what bands of rows it takes."""
 
-    step: Callable[[Session, Scope, Portion], None]
+    step: Callable[[Session, Scope, Portion], Any]
     rows: int = 1  # a band but the last has a multiple of so many rows
     reach: int = 0  # rows above and below a band that are loaded with it
     row_bytes: int = 0  # of a row in the largest buffer besides the picture's and the result's
@@ -50,13 +51,42 @@ class Steps:
     carried: tuple[Buffer, int] | None = None  # a scan's state, and its bytes
 
 
-class Map(abc.ABC):
-    """A job that makes of each portion of a picture the same portion of the result."""
+class Job:
+    """What maps, scans and reductions declare."""
 
     # Jobs go to other processes: they hold parameters, and `open` makes what a device needs.
 
     max_bits: int = 16  # of the values that steps take
     max_side: int = MOST_SIDE  # of pictures
+
+    def open(
+        self,
+        session: Session,  # noqa: ARG002
+        scope: Scope,  # noqa: ARG002
+        picture: Picture,  # noqa: ARG002
+    ) -> contextlib.AbstractContextManager[Steps]:
+        """Make what lies on the device for all portions of a picture."""
+        return contextlib.nullcontext(Steps(self.step))
+
+    def step(self, session: Session, scope: Scope, portion: Portion) -> Any:
+        """Queue what fills a portion's `out`; return a reduction's state."""
+        raise NotImplementedError
+
+
+class Reduce(Job):
+    """A job that makes a state of each portion, merges these in any order, and makes a value of the last."""
+
+    def merge(self, states: Sequence[Any]) -> Any:
+        """Return the state of several portions together; here their sum."""
+        return sum(states[1:], states[0])
+
+    def finish(self, state: Any) -> Any:
+        """Return the value of the whole picture's state."""
+        return state
+
+
+class Map(Job, abc.ABC):
+    """A job that makes of each portion of a picture the same portion of the result."""
 
     @property
     def block(self) -> tuple[int, int]:
@@ -81,19 +111,6 @@ class Map(abc.ABC):
     @abc.abstractmethod
     def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
         """Return shape and dtype of a picture's result."""
-
-    def open(
-        self,
-        session: Session,  # noqa: ARG002
-        scope: Scope,  # noqa: ARG002
-        picture: Picture,  # noqa: ARG002
-    ) -> contextlib.AbstractContextManager[Steps]:
-        """Make what lies on the device for all portions of a picture."""
-        return contextlib.nullcontext(Steps(self.step))
-
-    def step(self, session: Session, scope: Scope, portion: Portion) -> None:
-        """Queue what fills a portion's `out`."""
-        raise NotImplementedError
 
 
 @dataclass

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from clquant import flow, images, params
+from clquant import flow, params
 from clquant.color import spaces
-from clquant.color.palette import as_palette
-from clquant.color.spaces import Space
-from clquant.flow import Portion
-from clquant.images import ImageLike
-from clquant.images.collections import is_lazy, verbs_of
+from clquant.color.palette import Palette, as_palette
+from clquant.images import ImageLike, Picture
 from clquant.mapping.palette_cache import open_palette
-from clquant.mapping.palette_on_device import METRICS, PaletteOnDevice
-from clquant.mapping.pipeline import Nearest
-from clquant.runtime import CommandQueue, Progress, Scope, Session, open_session
+from clquant.mapping.palette_on_device import METRICS
+from clquant.mapping.pipeline import batch_of
+from clquant.mapping.search import search_of
+from clquant.runtime import CommandQueue, Scope, Session
 
 FILE = "mapping/error.cl"
 ITEMS, GROUP = 4096, 64
@@ -83,33 +83,42 @@ def summed_error(
     params.choice("color_space", color_space, spaces.NAMES)
     params.choice("metric", metric, METRICS)
     measured = color_space if error_space is None else params.choice("error_space", error_space, spaces.NAMES)
-    if is_lazy(image):
-        how = {"color_space": color_space, "metric": metric, "error_space": measured}
-        found: SummedError = verbs_of(image).palette_error(image, chosen, argument, how)  # type: ignore[union-attr]
-        return found
-    picture = images.read(image, argument=argument, max_bits=16)
-    space = spaces.space(measured, chosen.has_alpha or picture.channels == 4, picture.bits)
-    job = _Measured(chosen, color_space, metric, space=space)
-    session = open_session(queue, images.device_arrays([picture]))
-    flow.in_bands(session, picture, job, Progress(None))
-    return SummedError(sum(job.sums), space.unit * space.unit, picture.pixels)
+    job = _Error(chosen, color_space, metric, measured)
+    found: SummedError = flow.reduce(job, image, queue=queue, argument=argument)
+    return found
 
 
 @dataclass(frozen=True)
-class _Measured(Nearest):
-    """The nearest entries, whose squared errors in a space are summed on the way."""
+class _Error(flow.Reduce):
+    """The sum of the squared errors, in a space, of pixels that take their nearest entries in another."""
 
-    space: Space = field(kw_only=True)
-    sums: list[int] = field(default_factory=list)
+    palette: Palette
+    color_space: str
+    metric: str
+    error_space: str
 
-    def chosen(self, palette: PaletteOnDevice, session: Session, scope: Scope, portion: Portion) -> None:
-        """Queue the choice of a portion's entries, and add up their errors."""
-        super().chosen(palette, session, scope, portion)
-        with contextlib.ExitStack() as held:
-            if palette.space != self.space:
-                pixels = portion.picture.pixels
-                palette = held.enter_context(open_palette(session, self.palette, self.space, pixels))
-            sums = scope.empty(8 * ITEMS)
-            own = {"pixels": portion.pixels, "indices": portion.out, "n": np.uint64(portion.count), "sums": sums}
-            palette.launch(FILE, "sum_errors", portion.picture.channels, ITEMS, GROUP, own, fine=False)
-            self.sums.append(int(session.download(sums, ITEMS, np.uint64).sum(dtype=np.uint64)))
+    def merge(self, states: Sequence[SummedError]) -> SummedError:
+        """Add the sums."""
+        return SummedError(sum(e.total for e in states), states[0].unit, sum(e.pixels for e in states))
+
+    @contextlib.contextmanager
+    def open(self, session: Session, scope: Scope, picture: Picture) -> Iterator[flow.Steps]:  # noqa: ARG002
+        """Bring the palette to the device in both spaces."""
+        alpha = self.palette.has_alpha or picture.channels == 4
+        space, measured = (spaces.space(name, alpha, picture.bits) for name in (self.color_space, self.error_space))
+        with open_palette(session, self.palette, space, picture.pixels, self.metric) as chosen_in, ExitStack() as held:
+            measured_in = chosen_in
+            if measured != space:
+                measured_in = held.enter_context(open_palette(session, self.palette, measured, picture.pixels))
+
+            def step(session: Session, scope: Scope, portion: flow.Portion) -> SummedError:
+                indices, sums = scope.empty(portion.count * self.palette.index_dtype.itemsize), scope.empty(8 * ITEMS)
+                search_of(chosen_in, picture.channels).map(batch_of(replace(portion, out=indices)))
+                own = {"pixels": portion.pixels, "indices": indices, "n": np.uint64(portion.count), "sums": sums}
+                measured_in.launch(FILE, "sum_errors", picture.channels, ITEMS, GROUP, own, fine=False)
+                total = int(session.download(sums, ITEMS, np.uint64).sum(dtype=np.uint64))
+                return SummedError(total, measured.unit * measured.unit, portion.count)
+
+            yield flow.Steps(step, row_bytes=2 * picture.width)
+            if picture.channels == 4:
+                chosen_in.check_transparency()

@@ -9,7 +9,7 @@ import pytest
 from clquant import IndexedImage, KMeansPalette, NeuQuantCL, Palette, quality
 from clquant.color import order, spaces
 from clquant.images import decode
-from clquant.mapping import error, pipeline
+from clquant.mapping import error
 from clquant.mapping.candidates import CandidateLister
 from clquant.palette import engine, target_quality
 from clquant.runtime import InvalidArgument, StoppedError, force_tuning, force_variant, open_session
@@ -124,10 +124,14 @@ def test_a_file_is_read_once(tmp_path, queue, rng, monkeypatch):
 
 
 def test_an_error_needs_no_candidate_lists(queue, rng, monkeypatch):
-    def first(job, palette, session, scope, portion):
-        session.fill(portion.out, np.uint8(0), portion.count)
+    class First:
+        def __init__(self, palette, _):
+            self.session = palette.session
 
-    monkeypatch.setattr(pipeline.Nearest, "chosen", first)
+        def map(self, batch):
+            self.session.fill(batch.out, np.uint8(0), batch.count)
+
+    monkeypatch.setattr(error, "search_of", First)
     monkeypatch.setattr(CandidateLister, "fine", None)
     image = rng.integers(0, 256, (9, 14, 3), dtype=np.uint8)
     with force_tuning({"mapping.grid_pays": 1}), force_variant("portable"):
