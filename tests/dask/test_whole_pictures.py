@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import dask
 import dask.array as da
-import numpy as np
 import pytest
 
 import clquant
 from clquant import quality
-from clquant.estimator import Estimator
 
-PICTURE = np.random.default_rng(7).integers(0, 9, (40, 48, 3)).astype(np.uint8) * np.uint8(31)
-ENGINES: dict[str, Callable[[], Any]] = {
-    "KMeansPalette": lambda: clquant.KMeansPalette(5),
-    "NeuQuantCL": lambda: clquant.NeuQuantCL(5),
-    "PinwheelHalftoner": lambda: clquant.PinwheelHalftoner(
-        palette=clquant.Palette([(0, 0, 0), (255, 255, 255), (200, 30, 30)])
-    ),
-    "QuadtreeBuilder": lambda: clquant.QuadtreeBuilder(30),
-    "SpatialPalette": lambda: clquant.SpatialPalette(4, rounds=1),
-    "TilePalettes": lambda: clquant.TilePalettes(2, 4),
-    "VQCodec": lambda: clquant.VQCodec(8, refine=0),
-}
-ARGUMENTS: dict[str, dict[str, Any]] = {"fit_quality": {"max_mse": 9000.0}}
+from ..flow import every_verb
+from ..flow.every_verb import call_of, comparable, same, verbs
+
+PICTURE = every_verb.PICTURE[:40]
+
 # Verbs that need the whole picture in one process.
 REFUSED = {
     "KMeansPalette.fit_many",
@@ -46,21 +34,6 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _engines() -> Iterator[str]:
-    for name in clquant.__all__:
-        made = getattr(clquant, name)
-        if inspect.isclass(made) and issubclass(made, Estimator) and not inspect.isabstract(made):
-            yield name
-
-
-def _verbs() -> Iterator[tuple[str, str]]:
-    for engine in _engines():
-        for verb, method in inspect.getmembers(getattr(clquant, engine), inspect.isfunction):
-            first = [*inspect.signature(method).parameters, "", ""][1]
-            if not verb.startswith("_") and verb != "stream" and first in ("image", "images"):
-                yield engine, verb
-
-
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """Shapes of the Dask arrays of which somebody asks for all values."""
@@ -75,44 +48,19 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
         yield asked
 
 
-def _learned(made: Any) -> Any:
-    """What can be compared of a result."""
-    if isinstance(made, Estimator):
-        return [getattr(made, name) for name in ("palette_", "codebook_") if hasattr(made, name)]
-    if isinstance(made, clquant.IndexedImage):
-        return made.indices, made.palette
-    return made.compute() if isinstance(made, da.Array) else made
-
-
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return bool(np.array_equal(one, other)) if isinstance(one, np.ndarray) else bool(one == other)
-
-
 def _compare(call: Callable[[Any], Any], refused: bool, asked: list[Any]) -> None:
     lazy = da.from_array(PICTURE, (17, 20, 3))
     if refused:
         with pytest.raises((clquant.InvalidType, clquant.InvalidArgument), match=r"(?s)Dask array.*allowed: "):
             call(lazy)
     else:
-        assert _same(_learned(call(lazy)), _learned(call(PICTURE)))
+        assert same(comparable(call(lazy)), comparable(call(PICTURE)))
     assert not asked
 
 
-def test_every_engine_is_here() -> None:
-    assert {engine for engine, _ in _verbs()} == set(ENGINES)
-
-
-@pytest.mark.parametrize(("engine", "verb"), list(_verbs()))
+@pytest.mark.parametrize(("engine", "verb"), list(verbs()))
 def test_no_verb_computes_the_picture_in_the_client(engine: str, verb: str, watched: list[Any]) -> None:
-    own = ENGINES[engine]()
-    if hasattr(own, "fit") and not verb.startswith("fit"):
-        own.fit(PICTURE)
-    options = ARGUMENTS.get(verb, {})
-    method = functools.partial(getattr(own, verb), **options)
-    call = (lambda image: method([image])) if verb == "fit_many" else method
-    _compare(call, f"{engine}.{verb}" in REFUSED, watched)
+    _compare(call_of(engine, verb), f"{engine}.{verb}" in REFUSED, watched)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -1,0 +1,117 @@
+"""Every public verb of every engine by every way in: in bands, lazily, streamed, stopped and resumed, all equal."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import pathlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from clquant import runtime
+from clquant.images import lazy
+
+from .every_verb import ARGUMENTS, ENGINES, PICTURE, call_of, comparable, same, verbs
+
+VERBS = list(verbs())
+# Verbs that fit pixels and colours together, or search in planes, for which 300 kB are too few.
+WHOLE = {
+    *(f"SpatialPalette.{v}" for e, v in VERBS if e == "SpatialPalette" and v != "score"),
+    *(f"TilePalettes.{verb}" for verb in ("fit", "fit_predict", "fit_transform")),
+}
+
+
+def takes(engine: str, verb: str, name: str) -> bool:
+    return name in inspect.signature(getattr(ENGINES[engine](), verb)).parameters
+
+
+@functools.cache
+def expected(engine: str, verb: str) -> Any:
+    """What the plain call gives."""
+    return comparable(call_of(engine, verb)(PICTURE))
+
+
+@pytest.fixture
+def stored(tmp_path: pathlib.Path) -> npt.NDArray[np.uint8]:
+    """The picture in a file that is mapped to memory."""
+    np.save(tmp_path / "picture.npy", PICTURE)
+    return np.load(tmp_path / "picture.npy", mmap_mode="r")
+
+
+def test_every_engine_is_here() -> None:
+    assert {engine for engine, _ in VERBS} == set(ENGINES)
+
+
+@pytest.mark.parametrize(("engine", "verb"), VERBS)
+def test_lazily_in_small_parts_with_progress(
+    engine: str, verb: str, stored: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lazy, "memory_bytes", lambda _: 24 << 10)
+    told: list[tuple[int, int]] = []
+    given = {"progress": lambda *step: told.append(step)} if takes(engine, verb, "progress") else {}
+    assert same(comparable(call_of(engine, verb)(stored, **given)), expected(engine, verb))
+    assert bool(told) == bool(given)
+    assert all(done <= total for done, total in told)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("engine", "verb"), [(e, v) for e, v in VERBS if takes(e, v, "progress")])
+def test_progress_stops(engine: str, verb: str) -> None:
+    call = call_of(engine, verb)
+    with pytest.raises(runtime.StoppedError):
+        call(PICTURE, progress=lambda *_: False)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("engine", "verb"), VERBS)
+def test_in_bands(engine: str, verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    call, large = call_of(engine, verb), np.tile(PICTURE, (4, 7, 1))  # more than the largest table of a fit
+    whole = comparable(call(large))
+    monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=300000")
+    if f"{engine}.{verb}" in WHOLE:
+        with pytest.raises(runtime.DeviceMemoryError):
+            call(large)
+    else:
+        assert same(comparable(call(large)), whole)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("engine", "verb"), VERBS)
+def test_from_zarr(engine: str, verb: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zarr = pytest.importorskip("zarr", minversion="3")  # needs Python 3.11
+    zarr.create_array(tmp_path / "a.zarr", data=PICTURE, chunks=(20, 17, 3))
+    monkeypatch.setattr(lazy, "memory_bytes", lambda _: 24 << 10)
+    assert same(comparable(call_of(engine, verb)(tmp_path / "a.zarr")), expected(engine, verb))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("engine", "verb"), VERBS)
+def test_streamed(engine: str, verb: str) -> None:
+    own = ENGINES[engine]()
+    if hasattr(own, "fit") and not verb.startswith("fit"):
+        own.fit(PICTURE)
+    images = [[PICTURE], [PICTURE]] if verb == "fit_many" else [PICTURE, PICTURE]
+    found = [comparable(made) for made in own.stream(images, verb, **ARGUMENTS.get(verb, {}))]
+    assert same(found, [expected(engine, verb)] * 2)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("engine", "verb"), [(e, v) for e, v in VERBS if takes(e, v, "resume")])
+def test_a_file_of_results_is_gone_on_with(
+    engine: str, verb: str, stored: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zarr = pytest.importorskip("zarr", minversion="3")  # needs Python 3.11
+    from clquant.images import zarr_sink
+
+    monkeypatch.setattr(lazy, "memory_bytes", lambda _: 24 << 10)
+    monkeypatch.setattr(zarr_sink, "CHUNK", 8)
+    monkeypatch.setattr(zarr_sink.ZarrSink, "block_rows", 8)
+    call, out = call_of(engine, verb), tmp_path / "out.zarr"
+    with pytest.raises(runtime.StoppedError):
+        call(stored, out=out, resume=True, progress=lambda done, total: 2 * done < total)
+    assert not out.exists()
+    call(stored, out=out, resume=True)
+    assert same(zarr.open(out, mode="r")[:], expected(engine, verb))
