@@ -2,6 +2,7 @@
  *
  * Constants: SPACE 0 sRGB, 1 linear, 2 OKLab, 3 Y Cb Cr; SPACE_ALPHA 1 where alpha is an axis; BITS 8, or 16 for 16-bit
  * values.
+ * SPACE_LIGHTNESS has the axes' weights in lightness; alpha's gives transparent and opaque an order too.
  * `tables` is Space.tables() of the host. Definitions, extents and sources are in that module's text.
  * All intermediate values fit 31 bits: roots <= 2^14 and |weights| < 9949, so a row's sum is < 2^29;
  * points <= 2048 times 255 < 2^20. Of 16-bit values roots are <= 2^17, and the terms of a row below 2^30.3 with signs
@@ -83,6 +84,7 @@ int4 space_point(int4 c, __global const int *tables)
 }
 #define SPACE_NEUTRAL ((int4)(1024, 480, 640, 0))
 #define SPACE_DEPTH 1024
+#define SPACE_LIGHTNESS ((int4)(256, 0, 0, 64))
 #elif SPACE == 1
 int4 space_point(int4 c, __global const int *tables)
 {
@@ -90,6 +92,7 @@ int4 space_point(int4 c, __global const int *tables)
 }
 #define SPACE_NEUTRAL ((int4)(1024, 1024, 1024, 0))
 #define SPACE_DEPTH 1773
+#define SPACE_LIGHTNESS ((int4)(54, 183, 19, 64))
 #else
 int4 space_point(int4 c, __global const int *tables)
 {
@@ -98,6 +101,7 @@ int4 space_point(int4 c, __global const int *tables)
 }
 #define SPACE_NEUTRAL ((int4)(255, 255, 255, 0))
 #define SPACE_DEPTH 442
+#define SPACE_LIGHTNESS ((int4)(77, 150, 29, 64))
 #endif
 
 /* Coordinates of a colour (R, G, B, alpha) of BITS a value; the fourth is 0 where alpha is no axis. */

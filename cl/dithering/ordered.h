@@ -16,15 +16,6 @@
  * below 2^40 times 2^17 are within 64 bits, as their product with f > 1 is, |c - a| |b - a| 2^18.
  */
 
-/* Axes' weights in lightness, to order two entries; alpha counts so that transparent and opaque have an order too. */
-#if SPACE == 2
-#define LIGHTNESS ((int4)(256, 0, 0, 64))
-#elif SPACE == 1
-#define LIGHTNESS ((int4)(54, 183, 19, 64))
-#else
-#define LIGHTNESS ((int4)(77, 150, 29, 64))
-#endif
-
 /* A neighbour: (b - a) times G over |b - a|_G^2, in 1/2^24; |b - a|_G^2; |b - a|^2 / SPREAD; its index, or -1;
  * the share, in 1/2^16, up to which it is not drawn. */
 typedef struct {
@@ -73,6 +64,6 @@ Second second_of(int4 point, int first, __global const int4 *points, __global co
 /* Whether an entry is darker than another. */
 int is_darker(int entry, int other, __global const int4 *points)
 {
-    const int4 step = (points[entry] - points[other]) * LIGHTNESS;
+    const int4 step = (points[entry] - points[other]) * SPACE_LIGHTNESS;
     return step.x + step.y + step.z + step.w < 0;
 }

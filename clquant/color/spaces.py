@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,14 +46,13 @@ from clquant.color.space_tables import (
     oklab_table,
 )
 
-NAMES = ("srgb", "linear", "oklab")
 MAX_SQUARED = 2**24
 OKLAB_SCALE = 2048
 OKLAB_SHIFT = (0, 480, 640)
 DEEP_SCALE = 32
 """Steps of a coordinate of 16-bit values for one of 8-bit values, in linear light and OKLab."""
 LUMA_CHROMA = "ycbcr"
-# 256 coordinates are left below those of black, and above those of white.
+# 256 coordinates are left below those of black, and above those of white, in quarters of a step and in whole ones.
 _LUMA_CHROMA_SHIFT = (256, 766, 766)
 _DEEP_LUMA_CHROMA_SHIFT = (16448, 49216, 49216)
 # Rows of ITU-R BT.601's matrix times 2^16: Y adds up to 2^16, Cb and Cr to 0.
@@ -97,12 +97,142 @@ def _to_luma_chroma(rgb: Int, bits: int) -> Int:
     return np.asarray(steps + np.array(shift))
 
 
-def _from_oklab(lab: Int) -> Int:
-    centred = lab - np.array(OKLAB_SHIFT)
+def _from_oklab(lab: Int, scale: int) -> Int:
+    centred = (lab + scale // 2) // scale - np.array(OKLAB_SHIFT)
     roots = (centred @ np.array(_FROM_LAB_Q16, np.int64).T + (1 << 12)) >> 13  # times 2^14
     lms = (roots**3 + (1 << 17)) >> 18  # times 2^24
     light = (lms @ np.array(_FROM_LMS_Q16, np.int64).T + (1 << 15)) >> 16
     return np.asarray(np.searchsorted(light_thresholds(), light, side="right"), np.int64)
+
+
+def _oklab_tables(bits: int) -> npt.NDArray[np.int32]:
+    return oklab_table() if bits == 8 else deep_oklab_table()
+
+
+def _lights(bits: int) -> npt.NDArray[np.int32]:
+    return linear_table() if bits == 8 else deep_lights(LINEAR_SCALE * DEEP_SCALE)
+
+
+def _from_light(points: Int, scale: int) -> Int:
+    white = LINEAR_SCALE * scale
+    light = (points * 2**24 + white // 2) // white
+    return np.searchsorted(light_thresholds(), light, side="right").astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Definition:
+    """All that is particular to one colour space; kernels have its twin in `cl/common/color_spaces.h`.
+
+    Attributes
+    ----------
+    number : int
+        `SPACE` in kernels.
+    extent, neutral : (int, int, int)
+        Largest coordinates of opaque colours of 8-bit values, and the coordinates of mid-gray.
+    depth : int
+        Extent of the axis of alpha.
+    unit : float
+        See `Space.unit`.
+    deep_scale : int
+        Steps of a coordinate of 16-bit values for one of 8-bit values.
+    to_points : callable
+        From (n, 3) int64 values and their bits to points.
+    from_points : callable
+        From points, and their steps for one of 8-bit values, to colours, around which the nearest are searched.
+    tables : callable
+        From the bits of values to the int32 tables of `cl/common/color_spaces.h`.
+    lightness : (int, int, int)
+        Weights of the axes in lightness, in 1/256.
+    is_opponent : bool
+        Whether the axes are lightness and two differences of colour already.
+    cells, lane_cells : (int, int)
+        log2 of the side of cells of candidate lists, without and with alpha: for GPUs, 2^15 to 2^16 cells, and for
+        CPUs' lanes.
+    """
+
+    number: int
+    extent: tuple[int, int, int]
+    neutral: tuple[int, int, int]
+    depth: int
+    unit: float
+    deep_scale: int
+    to_points: Callable[[Int, int], Int]
+    from_points: Callable[[Int, int], Int]
+    tables: Callable[[int], npt.NDArray[np.int32]]
+    lightness: tuple[int, int, int]
+    is_opponent: bool
+    cells: tuple[int, int]
+    lane_cells: tuple[int, int]
+
+
+def _no_tables(_: int) -> npt.NDArray[np.int32]:
+    return np.zeros(1, np.int32)
+
+
+DEFINITIONS = {
+    "srgb": Definition(
+        number=0,
+        extent=(255, 255, 255),
+        neutral=(255, 255, 255),  # of coordinates that are doubled where alpha is an axis
+        depth=442,
+        unit=1.0,
+        deep_scale=257,
+        to_points=lambda rgb, _: rgb,
+        from_points=lambda points, scale: (points + scale // 2) // scale,
+        tables=_no_tables,
+        lightness=(77, 150, 29),
+        is_opponent=False,
+        cells=(3, 5),
+        lane_cells=(4, 6),
+    ),
+    "linear": Definition(
+        number=1,
+        extent=(LINEAR_SCALE,) * 3,
+        neutral=(1024, 1024, 1024),
+        depth=1773,
+        unit=float(LINEAR_SCALE),
+        deep_scale=DEEP_SCALE,
+        to_points=lambda rgb, bits: _lights(bits)[rgb].astype(np.int64),
+        from_points=_from_light,
+        tables=_lights,
+        lightness=(54, 183, 19),
+        is_opponent=False,
+        cells=(6, 7),
+        lane_cells=(7, 8),
+    ),
+    "oklab": Definition(
+        number=2,
+        extent=(OKLAB_SCALE, 1047, 1047),
+        neutral=(1024, 480, 640),
+        depth=1024,
+        unit=float(OKLAB_SCALE),
+        deep_scale=DEEP_SCALE,
+        to_points=_to_oklab,
+        from_points=_from_oklab,
+        tables=_oklab_tables,
+        lightness=(256, 0, 0),
+        is_opponent=True,
+        cells=(5, 7),
+        lane_cells=(7, 8),
+    ),
+    LUMA_CHROMA: Definition(
+        number=3,
+        extent=(1532, 1532, 1532),
+        neutral=(766, 766, 766),
+        depth=510,
+        unit=4.0,
+        deep_scale=64,
+        to_points=_to_luma_chroma,
+        from_points=lambda points, _: points,  # never called: there is no way back
+        tables=_no_tables,
+        lightness=(256, 0, 0),
+        is_opponent=True,
+        cells=(5, 7),
+        lane_cells=(6, 8),
+    ),
+}
+NAMES = tuple(name for name in DEFINITIONS if name != LUMA_CHROMA)
+"""Spaces that people may choose; `luma_chroma` is for error diffusion alone."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +264,11 @@ class Space:
     bits: int = 8
 
     @property
+    def definition(self) -> Definition:
+        """All that is particular to it."""
+        return DEFINITIONS[self.name]
+
+    @property
     def dims(self) -> int:
         """3, or 4 with alpha."""
         return len(self.extent)
@@ -155,22 +290,16 @@ class Space:
     @property
     def scale(self) -> int:
         """Steps of a coordinate for one of the space of 8-bit values; of Y Cb Cr about so many."""
-        if self.bits == 8:
-            return 1
-        return {"srgb": 257, LUMA_CHROMA: 64}.get(self.name, DEEP_SCALE)
+        return 1 if self.bits == 8 else self.definition.deep_scale
 
     def constants(self) -> dict[str, int]:
         """Compile-time constants of `cl/common/color_spaces.h`."""
-        constants = {"SPACE": (*NAMES, LUMA_CHROMA).index(self.name), "SPACE_ALPHA": int(self.alpha)}
+        constants = {"SPACE": self.definition.number, "SPACE_ALPHA": int(self.alpha)}
         return constants if self.bits == 8 else {**constants, "BITS": self.bits}
 
     def tables(self) -> npt.NDArray[np.int32]:
         """(n,) int32: the tables that `cl/common/color_spaces.h` reads."""
-        if self.name == "linear":
-            return linear_table() if self.bits == 8 else deep_lights(LINEAR_SCALE * DEEP_SCALE)
-        if self.name == "oklab":
-            return oklab_table() if self.bits == 8 else deep_oklab_table()
-        return np.zeros(1, np.int32)
+        return self.definition.tables(self.bits)
 
     def values(self, colors: npt.NDArray[Any]) -> Int:
         """Widen colours of 8 or 16 bits to int64 from 0 to `white`."""
@@ -180,13 +309,7 @@ class Space:
     def coordinates(self, colors: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
         """Map (n, 3) or (n, 4) colours to (n, dims) int32 points; colours without alpha are opaque."""
         values, white = self.values(colors), self.white
-        rgb = values[:, :3]
-        if self.name == "linear":
-            points = self.tables()[rgb].astype(np.int64)
-        elif self.name == LUMA_CHROMA:
-            points = _to_luma_chroma(rgb, self.bits)
-        else:
-            points = _to_oklab(rgb, self.bits) if self.name == "oklab" else rgb
+        points = self.definition.to_points(values[:, :3], self.bits)
         if not self.alpha:
             return points.astype(np.int32)
         if self.name == "srgb":
@@ -218,14 +341,8 @@ class Space:
 
     def _nearest_rgb(self, points: Int) -> Int:
         if self.name == "srgb":
-            step = self.scale * (2 if self.alpha else 1)
-            return (points + step // 2) // step
-        if self.name == "linear":
-            light = (points * 2**24 + self.extent[0] // 2) // self.extent[0]
-            first = np.searchsorted(light_thresholds(), light, side="right").astype(np.int64)
-        else:
-            first = _from_oklab((points + self.scale // 2) // self.scale)
-        return self._descend(first, points)
+            return self.definition.from_points(points, self.scale * (2 if self.alpha else 1))
+        return self._descend(self.definition.from_points(points, self.scale), points)
 
     def _descend(self, colors: Int, points: Int) -> Int:
         plain = space(self.name, False, self.bits)
@@ -247,23 +364,19 @@ def space(name: str, alpha: bool, bits: int = 8) -> Space:
     params.choice("color_space", name, NAMES)
     if bits == 16:
         return _deep(space(name, alpha))
-    if name == "srgb":
-        if alpha:
-            return Space(name, True, (510, 510, 510, 442), (255, 255, 255), 2.0)
-        return Space(name, False, (255, 255, 255), (), 1.0)
-    if name == "linear":
-        extent, neutral, depth = (LINEAR_SCALE,) * 3, (1024, 1024, 1024), (1773,)
-    else:
-        extent, neutral, depth = (OKLAB_SCALE, 1047, 1047), (1024, 480, 640), (1024,)
-    scale = float(LINEAR_SCALE if name == "linear" else OKLAB_SCALE)
-    chosen = Space(name, alpha, extent + depth if alpha else extent, neutral if alpha else (), scale)
+    found = DEFINITIONS[name]
+    width = 2 if alpha and name == "srgb" else 1  # see **Alpha**: halves of alpha are whole steps
+    extent = tuple(width * axis for axis in found.extent)
+    chosen = Space(
+        name, alpha, (*extent, found.depth) if alpha else extent, found.neutral if alpha else (), width * found.unit
+    )
     if sum(e * e for e in chosen.extent) >= 2**24:
         raise OverflowError(f"{name}: squared distances go beyond what fp32 holds exactly")
     return chosen
 
 
 def _deep(plain: Space) -> Space:
-    """The same space of 16-bit values."""
+    """Make the space of 16-bit values beside one of 8-bit values."""
     scale = dataclasses.replace(plain, bits=16).scale
     extent, neutral = (tuple(scale * each for each in axes) for axes in (plain.extent, plain.neutral))
     if plain.name == "oklab":  # colours between 8-bit ones may be a little more chromatic

@@ -16,8 +16,6 @@ NEIGHBOURS = {False: 6, True: 12}
 """By whether alpha is an axis."""
 LUMA = 2
 """How much more an error of luma counts than one along an axis."""
-LIGHTNESS = {"srgb": (77, 150, 29), "linear": (54, 183, 19), "oklab": (256, 0, 0)}
-"""Weights of red, green and blue, or of L, in 1/256."""
 SPREAD = {False: 2, True: 3}
 """How often less the variance of mixed pixels counts than the square of what their mean misses, by the same."""
 LEAST_SHARE, LEAST_COLORS = 6554, 7
@@ -47,7 +45,7 @@ def mixes(palette: Palette, space: Space) -> npt.NDArray[np.void]:
     """
     points = np.zeros((len(palette), 4), np.int64)
     points[:, : space.dims] = space.coordinates(palette.rgba())
-    lightness = np.array((*LIGHTNESS[space.name], 0), np.int64)
+    lightness = np.array((*space.definition.lightness, 0), np.int64)
     near = _neighbours(points, np.argsort(points @ lightness, kind="stable"), NEIGHBOURS[space.alpha])
     found = np.zeros(near.shape, MIX)
     found["entry"] = near

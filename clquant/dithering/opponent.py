@@ -14,10 +14,10 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from clquant.color.spaces import OKLAB_SHIFT, Space
+from clquant.color.spaces import Space
 
-# Steps of the search's coordinates from black to white; light and OKLab are halved.
-STEPS = {"srgb": 4 * 255, "linear": 2047 // 2, "oklab": 2048 // 2}
+STEPS = 4 * 255
+"""Steps of lightness from black to white, about; spaces of more steps are halved."""
 CHROMA = Fraction(7, 10)
 _LUMA = ("0.299", "0.587", "0.114")
 _CHROMA = (("-0.168736", "-0.331264", "0.5"), ("0.5", "-0.418688", "-0.081312"))
@@ -26,9 +26,7 @@ _UNIT = 1 << 16
 
 def _scale(space: Space) -> Fraction:
     """Steps of the search's coordinates in one of the colour space's."""
-    if space.name == "srgb":
-        return Fraction(2 if space.alpha else 4)
-    return Fraction(1, 2)
+    return Fraction(STEPS // space.extent[0]) if space.extent[0] < STEPS else Fraction(1, 2)
 
 
 @functools.lru_cache(maxsize=8)
@@ -39,14 +37,14 @@ def matrix(space: Space) -> npt.NDArray[np.int32]:
     """
     scale = _scale(space)
     rows, weights = (_LUMA, *_CHROMA), (Fraction(1), CHROMA, CHROMA)
-    if space.name == "oklab":
+    if space.definition.is_opponent:
         rows, weights = (("1", "0", "0"), ("0", "1", "0"), ("0", "0", "1")), (Fraction(1),) * 3
     found = np.zeros((4, 4), np.int64)
     for i, (row, weight) in enumerate(zip(rows, weights, strict=True)):
         found[i, :3] = [round(Fraction(value) * weight * scale * _UNIT) for value in row]
         found[i, 3] = _UNIT // 2
-        if space.name == "oklab":
-            found[i, 3] -= OKLAB_SHIFT[i] * found[i, i]
+        if space.definition.is_opponent:
+            found[i, 3] -= (0, *space.definition.neutral[1:])[i] * found[i, i]
     found[3] = (int(scale * _UNIT), 0, 0, _UNIT // 2)
     made = found.astype(np.int32)
     made.flags.writeable = False  # it is kept
@@ -104,4 +102,6 @@ def _rounded(dividend: npt.NDArray[np.object_], divisor: int) -> npt.NDArray[np.
 
 def most_error(space: Space) -> int:
     """An upper bound of the difference of two colours along any axis."""
-    return max(extent // 2 + 1 for extent in space.extent) if space.name == "oklab" else STEPS[space.name] + 1
+    if space.definition.is_opponent:
+        return max(extent // 2 + 1 for extent in space.extent)
+    return int(space.extent[0] * _scale(space)) + 1

@@ -19,8 +19,6 @@ from clquant.color.spaces import Space
 from clquant.mapping.candidates_lanes import int4
 from clquant.runtime import Buffer, Kernel, Limits, LocalMemory, Scope, Session
 
-# log2 of a cell's side, by space and by whether alpha is an axis: about 2^15 to 2^16 cells each.
-FINE_SHIFT = {"srgb": (3, 5), "linear": (6, 7), "oklab": (5, 7), "ycbcr": (5, 7)}
 # From this many comparisons on cells are half as long: where both cost the same on an NVIDIA H200.
 FINER_PAYS = 1 << 37
 # The same of 16-bit values on CPUs, which are compared in 64 bits one after another: measured through PoCL.
@@ -55,7 +53,7 @@ def is_finer(space: Space, searches: int, limits: Limits) -> bool:
 def fine_shift(space: Space, finer: bool) -> int:
     """log2 of a cell's side."""
     scale_bits = space.scale.bit_length() - 1
-    return FINE_SHIFT[space.name][int(space.alpha)] - int(finer) + scale_bits
+    return space.definition.cells[int(space.alpha)] - int(finer) + scale_bits
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,7 @@ from clquant.color.spaces import Space
 from clquant.runtime import Buffer, Scope, Session
 
 LANES = 8
-# log2 of a cell's side, by space and by whether alpha is an axis.
-SHIFT = {"srgb": (4, 6), "linear": (7, 8), "oklab": (7, 8), "ycbcr": (6, 8)}
-# From MANY_COLORS on, the shift is one less if alpha is no axis. PARENT_STEPS coarser grids are made
+# From MANY_COLORS on, cells are half as long if alpha is no axis. PARENT_STEPS coarser grids are made
 # first, each with cells half as long as the one before: a cell looks at its parent's list only.
 MANY_COLORS = 1024
 PARENT_STEPS = 3
@@ -63,7 +61,7 @@ class LaneGrid:
         self._shift = WHOLE_SHIFT
         if whole:
             return
-        shift = SHIFT[space.name][int(space.alpha)] - (len(palette) >= MANY_COLORS and not space.alpha)
+        shift = space.definition.lane_cells[int(space.alpha)] - (len(palette) >= MANY_COLORS and not space.alpha)
         for coarser in range(PARENT_STEPS, -1, -1):
             if not self._refine(shift + coarser):
                 break

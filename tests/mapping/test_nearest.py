@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 
 import numpy as np
 import pytest
@@ -63,8 +64,9 @@ def some_pixels(rng, colors, count, channels):
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_equals_the_reference(queue, rng, name, channels, grid, monkeypatch):
     # Few and large cells: a simulator walks every one of them.
-    coarse = {key: (first + 2, second + 1) for key, (first, second) in candidates.FINE_SHIFT.items()}
-    monkeypatch.setattr(candidates, "FINE_SHIFT", coarse)
+    for key, found in spaces.DEFINITIONS.items():
+        cells = found.cells[0] + 2, found.cells[1] + 1
+        monkeypatch.setitem(spaces.DEFINITIONS, key, dataclasses.replace(found, cells=cells))
     colors = rng.integers(0, 256, (9, 4), dtype=np.uint8)
     colors[4], colors[6] = 0, colors[3]
     pixels = some_pixels(rng, colors, 60, channels)
