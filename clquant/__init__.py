@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     )
     from clquant.spatial import SpatialPalette
     from clquant.targets.tilesets import TilePalettes
-    from clquant.vectors import VectorQuantizer, scalar_codebook
+    from clquant.vectors import ProductQuantizer, ResidualQuantizer, VectorQuantizer, scalar_codebook
     from clquant.video import animate
     from clquant.video.animation import Animation, quantize_frames, save_animation, save_gif
     from clquant.vq import ClvqInfo, VQCodec, clvq_info, register_codebook
@@ -86,7 +86,7 @@ _HOMES = {
     ),
     "clquant.spatial": ("SpatialPalette",),
     "clquant.targets.tilesets": ("TilePalettes",),
-    "clquant.vectors": ("VectorQuantizer", "scalar_codebook"),
+    "clquant.vectors": ("ProductQuantizer", "ResidualQuantizer", "VectorQuantizer", "scalar_codebook"),
     "clquant.video": ("animate",),
     "clquant.vq": (
         "ClvqInfo",
@@ -122,8 +122,10 @@ __all__ = [
     "Palette",
     "PaletteEngine",
     "PinwheelHalftoner",
+    "ProductQuantizer",
     "Quadtree",
     "QuadtreeBuilder",
+    "ResidualQuantizer",
     "SearchDither",
     "SpatialPalette",
     "StoppedError",

@@ -72,8 +72,7 @@ def fixed_point(source: RowSource, weighted: bool, is_normalized: bool, scale: f
     dtype = source.dtype
     if dtype in _EXACT and not is_normalized:
         return FixedPoint(dtype, 8, _EXACT[dtype], 1.0, False)
-    total = source.count * (_MAX_WEIGHT if weighted else 1) * source.components
-    bits = min(_MOST_BITS, (_ERROR_BITS - total.bit_length()) // 2)
+    bits = number_bits(source.count, source.components, weighted)
     if bits <= _LEAST_BITS:
         raise InvalidArgument(f"X has {source.count} rows of {source.components}; allowed: fewer of this dtype")
     is_unsigned = dtype == np.uint16 and not is_normalized
@@ -83,6 +82,12 @@ def fixed_point(source: RowSource, weighted: bool, is_normalized: bool, scale: f
     if dtype in _INTEGERS and not is_normalized and scale is None:
         unit = max(unit, 1.0)
     return FixedPoint(_decoded(dtype, is_normalized), bits, -low, unit, is_normalized)
+
+
+def number_bits(count: int, components: int, weighted: bool) -> int:
+    """Bits that sums of squared errors leave."""
+    total = count * (_MAX_WEIGHT if weighted else 1) * components
+    return min(_MOST_BITS, (_ERROR_BITS - total.bit_length()) // 2)
 
 
 def _decoded(dtype: np.dtype[Any], is_normalized: bool) -> np.dtype[Any]:

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
-from clquant.estimator import Estimator
 from clquant.images.lazy import memory_bytes
 from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, Progress, ProgressCallback, open_session
 from clquant.training.search import MAX_CODEBOOK
@@ -18,12 +17,13 @@ from clquant.vectors.distances import all_distances, nearest, squared_errors
 from clquant.vectors.fit import Fitted, batch_totals, train_rows
 from clquant.vectors.fixed_point import FixedPoint, fixed_point
 from clquant.vectors.rows import RowSource, read_rows, row_weights
+from clquant.vectors.saved import Arrays, Saved, State, fixed_of, fixed_state, words_of
 
 INITS, METRICS = ("k-means++", "splitting"), ("sqeuclidean", "cosine")
 _TRANSFORMED_BYTES = 1 << 26  # of distances at once
 
 
-class VectorQuantizer(Estimator):
+class VectorQuantizer(Saved):
     """Codewords for rows of numbers: k-means whose search and sums are exact in integers.
 
     Rows become whole numbers by a power of two (`scale_`), uint8 and int8 by none. Everything after that is integer
@@ -151,7 +151,7 @@ class VectorQuantizer(Estimator):
         reporter = Progress(params.callback("progress", progress))
         source, most = read_rows(X), memory_bytes(memory)
         fitted = self._train(source, sample_weight, reporter, most)
-        self._learn(fitted, source)
+        self._adopt(fitted.fixed, fitted.words)
         self.labels_ = fitted.labels
         self.inertia_, self.n_iter_ = fitted.inertia, fitted.n_iter
         return self
@@ -399,11 +399,21 @@ class VectorQuantizer(Estimator):
             raise InvalidArgument(f"scale is {scale}; allowed: a power of two")
         return scale
 
-    def _learn(self, fitted: Fitted, source: RowSource) -> None:
-        self._fixed, self._words = fitted.fixed, fitted.words
+    def _adopt(self, fixed: FixedPoint, words: npt.NDArray[np.integer[Any]]) -> None:
+        """Take codewords as if they had been learned."""
+        self._fixed, self._words = fixed, words
         self.__dict__.pop("_totals", None)
-        self.codebook_ = self.cluster_centers_ = fitted.fixed.decode(fitted.words)
-        self.n_features_in_, self.scale_ = source.components, fitted.fixed.scale
+        self.codebook_ = self.cluster_centers_ = fixed.decode(words)
+        self.n_features_in_, self.scale_ = words.shape[1], fixed.scale
+
+    def _state(self) -> tuple[State, Arrays]:
+        state = {"fixed": fixed_state(self._fixed), "inertia": self.inertia_, "n_iter": self.n_iter_}
+        return state, {"words": self._words}
+
+    def _restore(self, state: State, arrays: Arrays) -> None:
+        fixed = fixed_of(state["fixed"])
+        self._adopt(fixed, words_of(arrays["words"], fixed))
+        self.inertia_, self.n_iter_ = float(state["inertia"]), int(state["n_iter"])
 
     def _given(self, rows: Any) -> RowSource:
         """Rows to be looked at by the codewords."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import pathlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from clquant.images.files import path_of
 from clquant.params import shown
-from clquant.runtime import Array, FileError, FormatError, InvalidArgument, InvalidType
+from clquant.runtime import Array, InvalidArgument, InvalidType
+from clquant.vectors.files import opened
 
 MAX_COMPONENTS = 2048
 PORTION_BYTES = 1 << 26  # of rows that are looked at or searched at once
 _KINDS = "buif"
-_FILE_DTYPES = {".fvecs": "<f4", ".bvecs": "u1"}
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def read_rows(given: Any) -> RowSource:
     if type(given).__module__.startswith("scipy.sparse"):
         raise InvalidType(f"X is a sparse {type(given).__name__}; sparse rows are not supported: give a dense array")
     if isinstance(given, str | os.PathLike):
-        source, is_lazy = _mapped(pathlib.Path(given)), True
+        source, is_lazy = opened(path_of(given, "X")), True
     elif isinstance(given, np.memmap) or _is_store(given):
         source, is_lazy = given, True
     else:
@@ -111,33 +111,6 @@ def _in_memory(given: Any) -> npt.NDArray[Any]:
         return rows.astype(np.float64) if rows.dtype == object else rows
     except (TypeError, ValueError, BufferError, RuntimeError) as error:
         raise InvalidType(f"X is {shown(given)}; allowed: rows of numbers, (n, d): {error}") from error
-
-
-def _mapped(path: pathlib.Path) -> Any:
-    """The rows of a file, mapped: .npy, .fvecs or .bvecs."""
-    suffix = path.suffix.lower()
-    if suffix not in (".npy", *_FILE_DTYPES):
-        raise InvalidArgument(f"X is the path {shown(os.fspath(path))}; allowed: a .npy, .fvecs or .bvecs file")
-    try:
-        if suffix == ".npy":
-            return np.load(path, mmap_mode="r", allow_pickle=False)
-        return _vectors(path, np.dtype(_FILE_DTYPES[suffix]))
-    except OSError as error:
-        raise FileError(f"cannot read {shown(os.fspath(path))}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise FormatError(f"{shown(os.fspath(path))} is no file of rows: {error}") from error
-
-
-def _vectors(path: pathlib.Path, dtype: np.dtype[Any]) -> Any:
-    """The rows of a .fvecs or .bvecs file: each a 32-bit count and as many numbers."""
-    size = path.stat().st_size
-    head = np.fromfile(path, "<i4", 1)
-    components = int(head[0]) if len(head) else 0
-    stride = 4 + components * dtype.itemsize
-    if components < 1 or size % stride:
-        raise ValueError("its rows are not of one length")
-    table = np.memmap(path, np.dtype([("count", "<i4"), ("row", dtype, (components,))]), mode="r")
-    return table["row"]
 
 
 def row_weights(given: Any, count: int) -> npt.NDArray[np.uint16] | None:

@@ -1,0 +1,127 @@
+"""Codebooks from and to objects of faiss."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import params
+from clquant.runtime import InvalidArgument, InvalidType
+from clquant.vectors.fixed_point import FixedPoint
+from clquant.vectors.quantizer import VectorQuantizer
+from clquant.vectors.rotation import ROTATION_BITS, Rotation
+
+if TYPE_CHECKING:
+    from clquant.vectors.product import ProductQuantizer
+
+_BITS, _ROOM_BITS = 16, 2
+Matrix = npt.NDArray[np.float64]
+
+
+def _faiss() -> Any:
+    try:
+        import faiss
+    except ImportError as error:
+        raise InvalidArgument("faiss is not installed (pip install faiss-cpu)") from error
+    return faiss
+
+
+def to_faiss(codebooks: npt.NDArray[Any], matrix: Matrix | None, coarse: VectorQuantizer | None, residual: bool) -> Any:
+    """See `ProductQuantizer.to_faiss`."""
+    faiss = _faiss()
+    count, size, width = codebooks.shape
+    dimension, bits = count * width, (size - 1).bit_length()
+    if coarse is not None:
+        return _inverted(codebooks, matrix, coarse, residual)
+    if matrix is None:
+        made = faiss.ProductQuantizer(dimension, count, bits)
+        _fill(made, codebooks)
+        return made
+    index = faiss.IndexPQ(dimension, count, bits)
+    _fill(index.pq, codebooks)
+    index.is_trained = True
+    linear = faiss.LinearTransform(dimension, dimension, False)
+    faiss.copy_array_to_vector(np.ascontiguousarray(matrix.T, np.float32).ravel(), linear.A)
+    linear.is_trained = True
+    linear.set_is_orthonormal()
+    return faiss.IndexPreTransform(linear, index)
+
+
+def _inverted(codebooks: npt.NDArray[Any], matrix: Matrix | None, coarse: VectorQuantizer, residual: bool) -> Any:
+    faiss = _faiss()
+    count, size, width = codebooks.shape
+    words = getattr(coarse, "codebook_", None)
+    if words is None or words.shape[1] != count * width:
+        raise InvalidArgument(f"coarse is {params.shown(coarse)}; allowed: a fitted one of rows of {count * width}")
+    if matrix is not None:
+        raise InvalidArgument("coarse is given, and there is a rotation; allowed: with rotation=None")
+    flat = faiss.IndexFlatL2(count * width)
+    flat.add(np.ascontiguousarray(words, np.float32))
+    index = faiss.IndexIVFPQ(flat, count * width, len(words), count, (size - 1).bit_length())
+    index.by_residual = residual
+    _fill(index.pq, codebooks)
+    index.is_trained = True
+    index.precompute_table()
+    return index
+
+
+def _fill(quantizer: Any, codebooks: npt.NDArray[Any]) -> None:
+    flat = np.ascontiguousarray(codebooks, np.float32).ravel()
+    _faiss().copy_array_to_vector(flat, quantizer.centroids)
+
+
+def codebooks_of(given: Any) -> tuple[npt.NDArray[np.float32], Matrix | None]:
+    """The codebooks (m, 2^bits, d / m) of an object of faiss, and the matrix rows are multiplied by before."""
+    faiss = _faiss()
+    matrix = None
+    if isinstance(given, faiss.IndexPreTransform):
+        matrix = _matrix_of(given)
+        given = faiss.downcast_index(given.index)
+    found = getattr(given, "pq", given)
+    if not isinstance(found, faiss.ProductQuantizer):
+        raise InvalidType(f"given is {params.shown(given)}; allowed: faiss.ProductQuantizer or an index that has one")
+    books = faiss.vector_to_array(found.centroids).astype(np.float32)
+    if len(books) != found.M * found.ksub * found.dsub or not bool(np.isfinite(books).all()):
+        raise InvalidArgument("given is not trained: it has no codebooks of finite numbers")
+    return books.reshape(found.M, found.ksub, found.dsub), matrix
+
+
+def _matrix_of(index: Any) -> Matrix:
+    faiss = _faiss()
+    steps = [faiss.downcast_VectorTransform(index.chain.at(i)) for i in range(index.chain.size())]
+    if len(steps) != 1 or not isinstance(steps[0], faiss.LinearTransform) or steps[0].have_bias:
+        raise InvalidArgument("given has other steps than one rotation; allowed: one linear transform without a bias")
+    found = faiss.vector_to_array(steps[0].A).reshape(steps[0].d_out, steps[0].d_in).T.astype(np.float64)
+    if found.shape[0] != found.shape[1] or float(np.abs(found.T @ found - np.eye(len(found))).max()) > 1e-3:
+        raise InvalidArgument("given has a transform that is no rotation; allowed: a square orthogonal matrix")
+    turned: Matrix = found
+    return turned
+
+
+def adopt(model: ProductQuantizer, codebooks: npt.NDArray[np.float32], matrix: Matrix | None, scale: Any) -> None:
+    """Give a quantizer of float32 rows codebooks as if it had learned them."""
+    dtype = np.dtype(np.float32)
+    largest = float(np.abs(codebooks).max(initial=0)) or 1.0
+    unit = math.ldexp(1.0, math.frexp(largest)[1] + _ROOM_BITS - (_BITS - 1))
+    if scale is not None:
+        unit = params.real("scale", scale, 2.0**-500, 2.0**500)
+        if math.frexp(unit)[0] != 0.5:
+            raise InvalidArgument(f"scale is {scale}; allowed: a power of two")
+    rows = FixedPoint(dtype, _BITS, 1 << (_BITS - 1), unit, False)
+    rotation = None
+    if matrix is not None:
+        rotation = Rotation(rows, np.zeros(len(matrix)), np.rint(np.ldexp(matrix, ROTATION_BITS)), 1.0)
+    own = rows if rotation is None else FixedPoint(rotation.dtype, _BITS, 1 << (_BITS - 1), 1.0, False)
+    model._parts = [_part(own, book / (1.0 if rotation is None else unit), model) for book in codebooks]
+    model._dtype, model.n_features_in_, model.n_iter_ = dtype, codebooks.shape[0] * codebooks.shape[2], 0
+    model._set(rotation, 0.0)
+
+
+def _part(fixed: FixedPoint, book: npt.NDArray[Any], model: ProductQuantizer) -> VectorQuantizer:
+    part = VectorQuantizer(len(book), scale=fixed.scale, queue=model.queue)
+    part._adopt(fixed, fixed.encode(np.asarray(book, np.float64)))
+    part.inertia_, part.n_iter_ = 0.0, 0
+    return part

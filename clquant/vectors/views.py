@@ -1,0 +1,46 @@
+"""Rows that are made of other rows when they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.vectors.rows import RowSource
+
+
+class Columns:
+    """Some numbers of each row of a source that is read lazily."""
+
+    def __init__(self, source: RowSource, own: slice) -> None:
+        self._source, self._own = source, own
+        self.shape, self.dtype = (source.count, own.stop - own.start), source.dtype
+
+    def __getitem__(self, rows: slice) -> npt.NDArray[Any]:
+        """Some rows."""
+        return np.ascontiguousarray(np.asarray(self._source.source[rows])[:, self._own])
+
+
+class Made:
+    """What a function makes of the rows of a source, (n, d) of a dtype."""
+
+    def __init__(
+        self,
+        source: RowSource,
+        make: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
+        components: int,
+        dtype: npt.DTypeLike,
+    ) -> None:
+        self._source, self._make = source, make
+        self.shape, self.dtype = (source.count, components), np.dtype(dtype)
+
+    def __getitem__(self, rows: slice) -> npt.NDArray[Any]:
+        """Some rows."""
+        first, end, _ = rows.indices(self._source.count)
+        return self._make(self._source.read(first, end)).astype(self.dtype)
+
+    def whole(self) -> npt.NDArray[Any]:
+        """All rows, made in portions."""
+        return np.concatenate([self[first : first + len(rows)] for first, rows in self._source.portions()])
