@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 import clquant
-from clquant import KMeansPalette, NeuQuantCL, PinwheelHalftoner, QuadtreeBuilder, VectorQuantizer, VQCodec
+from clquant import (
+    KMeansPalette,
+    NeuQuantCL,
+    PinwheelHalftoner,
+    ProductQuantizer,
+    QuadtreeBuilder,
+    ResidualQuantizer,
+    VectorQuantizer,
+    VQCodec,
+)
 
 clone = pytest.importorskip("sklearn.base").clone
 NotFittedError = pytest.importorskip("sklearn.exceptions").NotFittedError
@@ -167,13 +176,15 @@ def test_the_checks_of_scikit_learn_that_can_hold_do(engine: Any) -> None:
 
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_rows_pass_the_checks_of_scikit_learn() -> None:
+@pytest.mark.parametrize(
+    "engine", [VectorQuantizer(4), ProductQuantizer(1, 2, refine=2), ResidualQuantizer(2, 2, refine=2)]
+)
+def test_rows_pass_the_checks_of_scikit_learn(engine: Any) -> None:
     """But for its own error before `fit`, and weights in place of rows given twice, which draw other starts."""
-    expected = {
-        "check_estimators_unfitted": WORDS,
-        "check_sample_weight_equivalence_on_dense_data": "starts are drawn by the numbers of rows",
-    }
-    results = check_estimator(VectorQuantizer(4), expected_failed_checks=expected, on_fail=None, on_skip=None)
+    expected = {"check_sample_weight_equivalence_on_dense_data": "starts are drawn by the numbers of rows"}
+    if isinstance(engine, VectorQuantizer):
+        expected["check_estimators_unfitted"] = WORDS
+    results = check_estimator(engine, expected_failed_checks=expected, on_fail=None, on_skip=None)
     assert {r["check_name"] for r in results if r["status"] == "failed"} == set()
     assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(expected)
     assert sum(r["status"] == "passed" for r in results) >= 45

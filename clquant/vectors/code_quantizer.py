@@ -59,8 +59,8 @@ class CodeQuantizer(Saved):
         InvalidArgument, InvalidType, FileError, FormatError
             If `X` is not allowed or cannot be read.
         """
-        bits = self._bits()
-        return np.concatenate([pack(numbers, bits) for _, _, numbers in self._numbered(self._given(X))])
+        source, bits = self._given(X), self._bits()
+        return np.concatenate([pack(numbers, bits) for _, _, numbers in self._numbered(source)])
 
     def decode(self, codes: npt.ArrayLike) -> npt.NDArray[Any]:
         """The rows that packed codes stand for.

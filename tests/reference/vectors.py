@@ -50,3 +50,32 @@ def batches(batch_rows: list[Whole], codebook: Whole) -> Whole:
         weight = np.maximum(counts, 1)[:, None]
         codebook = np.where(counts[:, None] > 0, (2 * sums + weight) // (2 * weight), codebook)
     return codebook
+
+
+def packed(numbers: npt.NDArray[np.integer], bits: int) -> npt.NDArray[np.uint8]:
+    """Codes as one large number each: number i times 2^(i bits), in little-endian bytes."""
+    length = -(-numbers.shape[1] * bits // 8)
+    totals = [sum(int(x) << i * bits for i, x in enumerate(row)) for row in numbers]
+    return np.array([list(total.to_bytes(length, "little")) for total in totals], np.uint8)
+
+
+def rounded(numbers: npt.NDArray[np.object_], shift: int) -> npt.NDArray[np.object_]:
+    """Numbers of Python over 2^shift, halves to even."""
+    return np.array([[round(Fraction(int(x), 1 << shift)) for x in row] for row in numbers], object)
+
+
+def polar(gain: npt.NDArray[np.int64], before: npt.NDArray[np.int64]) -> npt.NDArray[np.object_]:
+    """The rotation, in units of 2^-20, that Newton and Schulz's iteration finds in Python's whole numbers."""
+    largest = max(abs(int(x)) for x in gain.flat).bit_length()
+    whole = rounded(gain.astype(object) << max(30 - largest, 0), max(largest - 30, 0))
+    lines, columns = (max(sum(map(abs, line)) for line in side) for side in (whole.tolist(), whole.T.tolist()))
+    stretch = ((lines * columns).bit_length() + 1) // 2
+    identity = np.eye(len(gain), dtype=np.int64).astype(object) << 25
+    # Both parts over 2^(stretch + 12), so that they are rounded together.
+    found = rounded((whole << 37) + (before.astype(object) << stretch + 5), stretch + 12)
+    for _ in range(64):
+        product = rounded(found.T.dot(found), 25)
+        if max(abs(x) for x in (product - identity).flat) <= 256:
+            return rounded(found, 5)
+        found = rounded(found.dot(3 * identity - product), 26)
+    return before.astype(object)

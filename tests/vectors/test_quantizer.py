@@ -151,7 +151,7 @@ def test_files_of_vectors(queue: Any, rng: np.random.Generator, tmp_path: pathli
             model.codebook_, VectorQuantizer(4, queue=queue).fit(given.astype(dtype)).codebook_
         )
     (tmp_path / "y.fvecs").write_bytes(b"\x05\x00\x00\x00abc")
-    for path, message in (("y.fvecs", "no file of rows"), ("z.npy", "cannot read"), ("z.txt", "allowed: a .npy")):
+    for path, message in (("y.fvecs", "no file of rows"), ("z.npy", "cannot read"), ("z.txt", "allowed: .npy")):
         with pytest.raises(ClquantError, match=message):
             VectorQuantizer(4, queue=queue).fit(tmp_path / path)
 
