@@ -37,6 +37,7 @@ QUICK_CASES = 2
 # Packages that tests skip without; the extra `test-all` brings them.
 OPTIONAL = (
     "argcomplete",
+    "av",
     "deflate",
     "h5py",
     "matplotlib",

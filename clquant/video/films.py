@@ -99,7 +99,7 @@ class Film:
                 raise self._cut_off(end)
 
     def _opened(self) -> Any:
-        av = _library()
+        av = _library(self._shown)
         options = dict(self._options)
         format = options.pop("format", None)
         try:
@@ -123,7 +123,7 @@ class Film:
 
     def _decoded(self, container: Any, stream: Any) -> Iterator[Any]:
         """Yield decoded frames until the end or a damage."""
-        av = _library()
+        av = _library(self._shown)
         decoded = container.decode(stream)
         last = self._start or Fraction(0)
         while True:
@@ -152,11 +152,14 @@ class Film:
         )
 
 
-def _library() -> Any:
+def _library(shown: str) -> Any:
     try:
         import av
     except ImportError as error:
-        raise FileError("films need PyAV, which is not installed: pip install 'clquant[video]'") from error
+        raise FileError(
+            f"cannot read {shown}: it is no picture, and films need PyAV, which is not installed: "
+            "pip install 'clquant[video]'"
+        ) from error
     return av
 
 
