@@ -1,6 +1,7 @@
 """Pictures as people hand them in: the input rules (`clquant.images.input_rules`), files, uploads."""
 
 from clquant.images.input_rules import (
+    all_sent,
     detached,
     is_read_in_parts,
     materialize,
@@ -19,6 +20,7 @@ __all__ = [
     "HostImage",
     "ImageLike",
     "Picture",
+    "all_sent",
     "allow_formats",
     "buffer_of",
     "detached",

@@ -274,10 +274,17 @@ def materialize(source: Any, argument: str = "images") -> Any:
 def sent(image: ImageLike, queue: CommandQueue | None) -> Iterator[tuple[Session, Picture]]:
     """A session and a picture that stays on its device while several jobs share it, where it fits."""
     refuse_rows(image)
-    picture = read(image, max_bits=16)
-    session = open_session(queue, device_arrays([picture]))
+    with all_sent([read(image, max_bits=16)], queue) as (session, (picture,)):
+        yield session, picture
+
+
+@contextlib.contextmanager
+def all_sent(pictures: Sequence[Picture], queue: CommandQueue | None) -> Iterator[tuple[Session, list[Picture]]]:
+    """A session and pictures that stay on its device while several jobs share them, where all fit."""
+    session = open_session(queue, device_arrays(pictures))
+    fit = 2 * sum(picture.pixels * picture.pixel_bytes for picture in pictures) <= session.limits.max_alloc
     with session.scope() as scope:
-        yield session, picture.send(session, scope)
+        yield session, [picture.send(session, scope) if fit else picture for picture in pictures]
 
 
 def read_many(

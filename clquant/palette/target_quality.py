@@ -61,7 +61,10 @@ class FewestColors:
 
     def run(self) -> dict[str, Any]:
         """What the engine learned with the fewest colours, by the attributes' names."""
-        with self.engine._trials(self.pictures, self.weight) as trial:
+        with contextlib.ExitStack() as inside:
+            if not any(map(is_lazy, self.pictures)):
+                self.pictures = inside.enter_context(images.all_sent(self.pictures, self.engine.queue))[1]
+            trial = inside.enter_context(self.engine._trials(self.pictures, self.weight))
             count = fewest_colors(lambda n: self._error(trial, n), self.limit, self.most, self.least)
         if count is None:
             error = self.found[self.most][1]

@@ -217,7 +217,9 @@ def as_pair(original: Samples, result: Samples, memory: Any = None) -> tuple[Num
 
 
 def _samples(name: str, given: Any) -> Any:
-    """An array of what was given; a device array stays where it is if kernels can read it there, and a lazy picture."""
+    """An array of what was given; a picture that was read, a device array or a lazy picture stays where it is."""
+    if isinstance(given, Picture) and given.bits == 8:
+        return given
     if isinstance(given, str | os.PathLike):
         found = lazy.opened(os.fsdecode(given))
         given = _shown(name, given) if found is None else found
@@ -244,6 +246,8 @@ def _shown(name: str, given: PIL.Image.Image | str | os.PathLike[str]) -> Any:
 
 def _picture(samples: Any, name: str, memory: int) -> Picture:
     """Samples as a picture (H, W, C); of another number of axes as rows of single samples."""
+    if isinstance(samples, Picture):
+        return samples
     shape = samples.shape
     height, width, channels = (*shape, 1, 1)[:3] if len(shape) <= 3 else (shape[0], int(np.prod(shape[1:])), 1)
     gray = len(shape) != 3

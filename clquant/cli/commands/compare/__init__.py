@@ -15,7 +15,7 @@ import PIL.Image
 import PIL.ImageDraw
 import PIL.ImageFont
 
-from clquant import quality
+from clquant import images, quality
 from clquant.cli import batch, common, inputs, streams
 from clquant.cli.commands.compare import page
 from clquant.cli.commands.palette.options import engine_class
@@ -213,7 +213,8 @@ def _ours(
     args: argparse.Namespace, queue: CommandQueue, method: str, space: str, picture: Picture, colors: int
 ) -> Picture:
     engine: Any = engine_class(method)(colors, color_space=space, random_state=args.seed, queue=queue)
-    result: Picture = engine.fit(picture).transform(picture, args.dither)
+    with images.sent(picture, queue) as (_, there):
+        result: Picture = engine.fit(there).transform(there, args.dither)
     return result
 
 

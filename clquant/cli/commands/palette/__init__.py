@@ -10,6 +10,7 @@ import time
 from functools import partial
 from typing import Any
 
+from clquant import images
 from clquant.cli import batch, common, executors, inputs, streams, terminal
 from clquant.cli import large as large_files
 from clquant.cli.batch import Pair
@@ -206,19 +207,18 @@ def _one(
     kept = {} if kind is None else loaded.options(kind) | source_name(kind, target, source)
     as_shown = kind == "SIXEL" or (kind is None and args.show)
     data = b""
-    with inputs.named(source):
+    lossy, error = kind in LOSSY, 0.0
+    with inputs.named(source), images.sent(picture, options.queue) as (_, there):
         if args.max_bytes is not None and kind is not None:
-            result, data = options.within_bytes(picture, kind, label, kept)
+            result, data = options.within_bytes(picture, kind, label, kept, there)
         else:
-            palette = shared or options.learn([picture], label)
-            result = options.quantize(picture, palette, label, as_shown=as_shown)
-    lossy = kind in LOSSY
-    if kind is not None and (lossy or args.save_palette is not None):
-        data = data or options.encoded(result, kind, kept)
-    error = 0.0
-    if common.is_reported(args):
-        seen = decode.from_bytes(data, str(target)) if lossy else result.to_array()
-        error = work.psnr(seen, picture, options.queue)
+            palette = shared or options.learn([there], label)
+            result = options.quantize(picture, palette, label, as_shown=as_shown, there=there)
+        if kind is not None and (lossy or args.save_palette is not None):
+            data = data or options.encoded(result, kind, kept)
+        if common.is_reported(args):
+            seen = decode.from_bytes(data, str(target)) if lossy else result.to_array()
+            error = work.psnr(seen, picture, options.queue, there)
     if args.save_palette is not None:
         result.palette.write(args.save_palette)
     if args.show:

@@ -33,8 +33,8 @@ class Options:
     palette: Palette | None
     dither: Any
 
-    def quantize(self, picture: Any, palette: Palette, label: str, as_shown: bool) -> IndexedImage:
-        """Map one picture to a palette."""
+    def quantize(self, picture: Any, palette: Palette, label: str, as_shown: bool, there: Any = None) -> IndexedImage:
+        """Map one picture to a palette; `there` is the same, on its way to the device."""
         chosen = palette
         if picture.shape[2] == 4 and not narrowed(picture[:, :, 3]).all():
             chosen = chosen.with_transparent()
@@ -42,7 +42,7 @@ class Options:
             chosen = shown_palette(chosen)
         with common.progress_bar(self.args, label) as progress:
             result = engine.quantize(
-                picture,
+                picture if there is None else there,
                 chosen,
                 color_space=self.args.space,
                 dither=self.dither,
@@ -83,7 +83,9 @@ class Options:
             more["color_format"] = self.args.color_format
         return result.to_bytes(kind, **kept, **common.compression(self.args, kind), **more)
 
-    def within_bytes(self, picture: Any, kind: str, label: str, kept: dict[str, Any]) -> tuple[IndexedImage, bytes]:
+    def within_bytes(
+        self, picture: Any, kind: str, label: str, kept: dict[str, Any], there: Any
+    ) -> tuple[IndexedImage, bytes]:
         """Find the result of the most colours, up to ``--colors``, whose file has at most ``--max-bytes`` bytes.
 
         Bisection: a file of more colours is taken to be no smaller.
@@ -92,7 +94,8 @@ class Options:
         best: tuple[IndexedImage, bytes] | None = None
         count = high
         while low <= high:
-            result = self.quantize(picture, self.learn([picture], label, count), label, as_shown=kind == "SIXEL")
+            palette = self.learn([there], label, count)
+            result = self.quantize(picture, palette, label, as_shown=kind == "SIXEL", there=there)
             data = self.encoded(result, kind, kept)
             if len(data) <= self.args.max_bytes:
                 best, low = (result, data), count + 1
@@ -117,8 +120,10 @@ def _as_seen(pixels: npt.NDArray[np.uint8], alpha: bool) -> npt.NDArray[np.uint8
     return np.concatenate([black, black + (255 - cover)]).astype(np.uint8)
 
 
-def psnr(seen: npt.NDArray[np.uint8], picture: npt.NDArray[Any], queue: CommandQueue) -> float:
+def psnr(seen: npt.NDArray[np.uint8], picture: npt.NDArray[Any], queue: CommandQueue, there: Any = None) -> float:
     """PSNR in dB of a result's colours and its picture; of transparent ones over black and over white."""
+    if there is not None and there.bits == 8 and seen.shape == there.shape and there.channels == 3:
+        return float(clquant.quality.psnr(there, seen, queue=queue))
     picture = narrowed(picture)
     alpha = 4 in (picture.shape[2], seen.shape[2])
     return float(clquant.quality.psnr(_as_seen(picture, alpha), _as_seen(seen, alpha), queue=queue))
