@@ -24,6 +24,7 @@ COMMANDS = (
     "quadtree",
     "tiles",
     "tileset",
+    "vectors",
     "vq",
 )
 """Modules of `clquant.cli.commands`."""

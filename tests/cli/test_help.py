@@ -21,6 +21,7 @@ PARAMETERS = {
     "tileset": (clquant.TilePalettes, "n_palettes n_colors tile_size shared_color color_format color_space"),
     "tiles": (clquant.tiles.quantize, "dither color_space random_state keep_empty memory"),
     "vq train": (clquant.VQCodec, "codebook_size block_shape init refine random_state"),
+    "vectors train": (clquant.VectorQuantizer, "n_codewords init n_init max_iter refine metric scale random_state"),
     "vq encode": (clquant.VQCodec, "codebook_size block_shape init refine state_size tolerance"),
 }
 

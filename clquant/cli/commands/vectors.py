@@ -1,0 +1,267 @@
+"""`clquant vectors`: train codebooks of rows of numbers, encode rows by them, decode codes, and say what files hold."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import pathlib
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import clquant
+from clquant.cli import batch, common, inputs, streams
+from clquant.cli.common import STDOUT, option, shown
+from clquant.cli.inputs import Source
+from clquant.cli.outputs import Outputs
+from clquant.runtime import FormatError, InvalidArgument
+from clquant.vectors import files, saved
+from clquant.vectors.code_quantizer import CodeQuantizer
+from clquant.vectors.codes import code_bytes
+from clquant.vectors.rows import read_rows
+
+HELP = "quantize rows of numbers: codebooks, product codes"
+MODEL = ".npz"
+KINDS: dict[str, type[saved.Saved]] = {
+    kind.__name__: kind for kind in (clquant.VectorQuantizer, clquant.ProductQuantizer, clquant.ResidualQuantizer)
+}
+ROWS = f"rows of numbers: {', '.join(files.SUFFIXES)}"
+_LABELS_AT_ONCE = 1 << 16
+
+EPILOG = """examples:
+  clquant vectors train rows.npy -n 1024 -o book.npz        k-means of rows (n, d)
+  clquant vectors encode rows.npy --codebook book.npz -o labels.npy
+  clquant vectors train sift.bvecs --n-subspaces 8 -o pq.npz         8 bytes a row
+  clquant vectors encode sift.bvecs --codebook pq.npz -o codes.npy
+  clquant vectors decode codes.npy --codebook pq.npz -o again.bvecs
+  clquant vectors info pq.npz
+
+Rows that do not fit memory are read in portions. The same rows, options and seed give the same codebooks and codes on
+every device."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the four verbs and their arguments."""
+    parser.epilog = EPILOG
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    train = verbs.add_parser("train", help="learn codebooks from rows", epilog=EPILOG)
+    common.add_inputs(train, ROWS)
+    text = "the codebook's file, .npz"
+    option(train, "-o", "--output", required=True, metavar="OUT", traits="everyday", help=text)
+    _add_training(train)
+    encode = verbs.add_parser("encode", help="rows to labels or codes", epilog=EPILOG)
+    decode = verbs.add_parser("decode", help="labels or codes to rows", epilog=EPILOG)
+    info = verbs.add_parser("info", help="what files of rows and codebooks hold", epilog=EPILOG)
+    common.add_inputs(encode, ROWS)
+    common.add_inputs(decode, "labels or codes: .npy, .bvecs, .zarr")
+    common.add_inputs(info, f"codebooks ({MODEL}) and {ROWS}")
+    common.add_output(encode, ".npy, .zarr; codes also .bvecs", "IN-codes.npy beside each input")
+    common.add_output(decode, ".npy, .fvecs, .bvecs, .zarr", "IN-rows.npy beside each input")
+    for verb in (encode, decode):
+        text = "the file that train wrote"
+        option(verb, "--codebook", metavar="FILE", required=True, traits="everyday file", help=text)
+    for verb in (train, encode, decode, info):
+        common.add_json(verb)
+        common.add_device(verb)
+
+
+def _add_training(parser: argparse.ArgumentParser) -> None:
+    def add(*names: str, traits: str = "", **declaration: Any) -> None:
+        option(parser, *names, traits=traits, **declaration)
+
+    text = "codewords, 1 to 65536 (default: 256)"
+    add("-n", "--codewords", "--n-codewords", type=int, metavar="N", traits="everyday", help=text)
+    text = "product codes: cut rows into M sub-spaces, each with a codebook"
+    add("--n-subspaces", type=int, metavar="M", traits="everyday", help=text)
+    text = "residual codes: M codebooks in turn"
+    add("--n-stages", type=int, metavar="M", traits="everyday", help=text)
+    text = "bits of a number of a code, 1 to 16 (default: 8)"
+    add("--n-bits", type=int, metavar="B", traits="everyday", help=text)
+    add("--rotation", choices=["opq"], traits="everyday", help="with --n-subspaces: rotate rows first")
+    add("--refine", type=int, default=20, metavar="R", traits="everyday", help="rounds of annealed training, or 0")
+    add("--init", choices=["k-means++", "splitting"], default="k-means++", help="start of the training")
+    add("--n-init", type=int, default=1, metavar="S", help="seeds to try; the least error is kept (default: 1)")
+    add("--max-iter", type=int, default=100, metavar="I", help="most Lloyd steps after the rounds (default: 100)")
+    add("--metric", choices=["sqeuclidean", "cosine"], help="cosine: rows are normalized first; not of codes")
+    add("--scale", type=float, help="a power of two, of which numbers become multiples; not of codes")
+    add("--sample-weight", metavar="FILE", traits="file", help="a weight for each row, .npy")
+    add("--memory", metavar="SIZE", help="memory for rows that are read in portions (default: 512 MiB)")
+    common.add_seed(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the verb says."""
+    return {"train": _train, "encode": _encode, "decode": _decode, "info": _info}[args.verb](args)
+
+
+def _train(args: argparse.Namespace) -> int:
+    sources = inputs.expand(args.inputs, frozenset(files.SUFFIXES))
+    if len(sources) != 1:
+        raise InvalidArgument(f"there are {len(sources)} inputs; allowed: one file of rows")
+    target = Outputs(sources, common.files_read(args)).one(args.output, suffixes=(MODEL,))
+    begin, source = time.perf_counter(), next(iter(sources))
+    model = _model(args)
+    rows = _rows(source)
+    weights = None if args.sample_weight is None else _weights(args.sample_weight)
+    with common.progress_bar(args, "codebook") as progress:
+        model.fit(rows, sample_weight=weights, progress=progress, memory=args.memory)
+    model.save(target)
+    seconds, count = time.perf_counter() - begin, read_rows(rows).count
+    error = model.inertia_ / count
+    common.say(
+        args,
+        f"{source.relative} -> {shown(target)}: {_described(model)}, squared error {error:.6g} a row, {seconds:.2f} s",
+        input=source.path,
+        output=target,
+        rows=count,
+        squared_error=error,
+        seconds=seconds,
+    )
+    return 0
+
+
+def _model(args: argparse.Namespace) -> Any:
+    """The quantizer that the options choose."""
+    given = {name: getattr(args, name) for name in ("init", "n_init", "max_iter", "refine")}
+    given |= {"random_state": args.seed, "queue": common.open_queue(args)}
+    if args.n_subspaces is None and args.n_stages is None:
+        common.refuse(args, ["n_bits", "rotation"], "without --n-subspaces; allowed: with codes")
+        own = {name: getattr(args, name) for name in ("metric", "scale") if getattr(args, name) is not None}
+        return clquant.VectorQuantizer(256 if args.codewords is None else args.codewords, **own, **given)
+    common.refuse(args, ["codewords", "metric", "scale"], "with codes; allowed: without --n-subspaces and --n-stages")
+    bits = 8 if args.n_bits is None else args.n_bits
+    if args.n_stages is None:
+        return clquant.ProductQuantizer(args.n_subspaces, bits, rotation=args.rotation, **given)
+    common.refuse(args, ["n_subspaces", "rotation"], "with --n-stages; allowed: one of both")
+    return clquant.ResidualQuantizer(args.n_stages, bits, **given)
+
+
+def _rows(source: Source) -> Any:
+    """What Python's verbs take as rows."""
+    return files.array_of(streams.read(), "standard input") if source.piped else pathlib.Path(source.path)
+
+
+def _weights(path: str) -> npt.NDArray[Any]:
+    found: npt.NDArray[Any] = np.asarray(files.opened(pathlib.Path(path))[:])
+    return found
+
+
+def _load(args: argparse.Namespace, path: str) -> Any:
+    """The quantizer of a file, of whatever kind."""
+    kind = saved.read(path)[0].get("kind")
+    if kind not in KINDS:
+        raise FormatError(f"{shown(path)} holds a {kind!r}; allowed: {', '.join(KINDS)}")
+    return KINDS[str(kind)].load(path, queue=common.open_queue(args))
+
+
+def _encode(args: argparse.Namespace) -> int:
+    model = _load(args, args.codebook)
+
+    def make(source: Source) -> tuple[tuple[int, ...], np.dtype[Any], Iterable[npt.NDArray[Any]]]:
+        rows = read_rows(_rows(source))
+        if isinstance(model, CodeQuantizer):
+            width = code_bytes(len(model.codebooks_), (model.codebooks_.shape[1] - 1).bit_length())
+            return (rows.count, width), np.dtype(np.uint8), (model.encode(own) for _, own in rows.portions())
+        return (rows.count,), np.dtype(np.int32), (model.predict(own) for _, own in rows.portions())
+
+    return _each(args, "codes", files.SUFFIXES, make)
+
+
+def _decode(args: argparse.Namespace) -> int:
+    model = _load(args, args.codebook)
+
+    def make(source: Source) -> tuple[tuple[int, ...], np.dtype[Any], Iterable[npt.NDArray[Any]]]:
+        given = _rows(source)
+        codes = files.opened(given) if isinstance(given, pathlib.Path) else given
+        back = model.decode if isinstance(model, CodeQuantizer) else model.inverse_transform
+        portions = _portions(codes)
+        dtype = back(np.asarray(codes[:0])).dtype
+        return (codes.shape[0], model.n_features_in_), dtype, (back(own) for own in portions)
+
+    return _each(args, "rows", files.SUFFIXES, make)
+
+
+def _portions(codes: Any) -> Iterable[npt.NDArray[Any]]:
+    """Labels or codes, some at a time."""
+    if len(codes.shape) not in (1, 2):
+        raise FormatError(f"labels or codes have the shape {tuple(codes.shape)}; allowed: (n,) or (n, bytes)")
+    return (np.asarray(codes[i : i + _LABELS_AT_ONCE]) for i in range(0, codes.shape[0], _LABELS_AT_ONCE))
+
+
+def _each(
+    args: argparse.Namespace,
+    what: str,
+    suffixes: tuple[str, ...],
+    make: Callable[[Source], tuple[tuple[int, ...], np.dtype[Any], Iterable[npt.NDArray[Any]]]],
+) -> int:
+    """Make an array of each input, portion by portion, and write it."""
+    sources = inputs.expand(args.inputs, frozenset(suffixes))
+    places = Outputs(sources, common.files_read(args))
+    targets = places.each(args.output, lambda source: f"{source.stem}-{what}.npy", suffixes=suffixes)
+
+    def work(source: Source, target: str | None, _: None) -> batch.Finish:
+        begin = time.perf_counter()
+        with inputs.named(source), common.progress_bar(args, source.relative.name) as progress:
+            shape, dtype, portions = make(source)
+            _write(places, str(target), shape, dtype, portions, progress)
+        text = f"{source.relative} -> {shown(str(target))}: {' x '.join(map(str, shape))} {dtype}"
+        record: dict[str, Any] = {"input": source.path, "output": target, "shape": list(shape), "dtype": str(dtype)}
+        seconds = time.perf_counter() - begin
+        said = partial(common.say, args, f"{text}, {seconds:.2f} s", **record, seconds=seconds)
+        return lambda: said
+
+    return batch.run(args, list(zip(sources, targets, strict=True)), lambda *_: None, work)
+
+
+def _write(
+    places: Outputs,
+    target: str,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    portions: Iterable[npt.NDArray[Any]],
+    progress: Callable[[int, int], object],
+) -> None:
+    if target == STDOUT:
+        stream = io.BytesIO()
+        np.save(stream, np.concatenate([np.empty((0, *shape[1:]), dtype), *portions]))
+        streams.write(stream.getvalue())
+        return
+    places.make_folder(target)
+    done = 0
+    with files.written(target, shape, dtype) as put:
+        for rows in portions:
+            put(rows)
+            done += len(rows)
+            progress(done, shape[0])
+
+
+def _info(args: argparse.Namespace) -> int:
+    suffixes = (MODEL, *files.SUFFIXES)
+    for source in inputs.expand(args.inputs, frozenset(suffixes)):
+        if source.path.lower().endswith(MODEL):
+            model = _load(args, source.path)
+            text, record = _described(model), {"kind": type(model).__name__, "features": model.n_features_in_}
+        else:
+            given = _rows(source)
+            found = files.opened(given) if isinstance(given, pathlib.Path) else given
+            shape = [int(n) for n in found.shape]
+            text = f"{' x '.join(map(str, shape))} {found.dtype}"
+            record = {"shape": shape, "dtype": str(found.dtype)}
+        if common.wants_json(args):
+            common.say(args, "", input=source.path, **record)
+        else:
+            streams.write_text(f"{streams.printable(str(source.relative))}: {text}\n")
+    return 0
+
+
+def _described(model: Any) -> str:
+    if not isinstance(model, CodeQuantizer):
+        return f"{len(model.codebook_)} codewords of {model.n_features_in_} numbers, {model.codebook_.dtype}"
+    count, size, width = model.codebooks_.shape
+    rotated = "" if getattr(model, "rotation_", None) is None else ", rotated"
+    books = f"{count} codebooks of {size} x {width}{rotated}"
+    return f"{books}, {code_bytes(count, (size - 1).bit_length())} bytes for {model.n_features_in_} numbers"
