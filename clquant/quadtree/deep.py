@@ -1,7 +1,7 @@
 """Leaves of 16-bit pictures: what is uniform is decided from 16 bits, means are rounded to 8.
 
-The device reduces bands of rows, level by level (`cl/quadtree/deep.cl`). The few levels above the bands are summed up
-on the host, in whole numbers of any size. Then the host goes from the root down.
+The device reduces bands of rows, level by level (`cl/quadtree/deep.cl`), then the levels above the bands. The host goes
+from the root down.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ STEPS_PER_LEVEL = 257
 """Of 16-bit values in an 8-bit gray level, the unit of thresholds."""
 MIN_BAND_LEVEL, MAX_BAND_LEVEL = 1, 12
 _GROUP = 16
-_NODE_BYTES = {"sums": 8, "squares": 8, "extents": 4}
+_NODE_TYPES = {"sums": np.dtype(np.uint64), "squares": np.dtype(np.uint64), "extents": np.dtype((np.uint16, 2))}
 """Of each statistic of a node and band."""
 
-Exact = npt.NDArray[np.object_]
+Nodes = dict[str, runtime.Buffer]
 
 
 @dataclass
@@ -45,36 +45,6 @@ class _Levels:
         return cls(stops, {level: np.zeros((*shape, picture.channels), np.uint8) for level, shape in grids.items()})
 
 
-@dataclass
-class _Totals:
-    """Nodes of one level, as whole numbers of any size: (bands, rows, columns) each."""
-
-    sums: Exact
-    squares: Exact
-    least: Exact
-    greatest: Exact
-
-    @classmethod
-    def empty(cls, bands: int, rows: int, columns: int) -> _Totals:
-        """Of no pixels."""
-        return cls(*(np.full((bands, rows, columns), value, object) for value in (0, 0, 65535, 0)))
-
-    def parents(self) -> _Totals:
-        """The level above."""
-        bands, rows, columns = self.sums.shape
-        found = _Totals.empty(bands, -(-rows // 2), -(-columns // 2))
-        for v in range(min(rows, 2)):
-            for u in range(min(columns, 2)):
-                part = np.s_[:, v::2, u::2]
-                height, width = self.sums[part].shape[1:]
-                there = np.s_[:, :height, :width]
-                found.sums[there] += self.sums[part]
-                found.squares[there] += self.squares[part]
-                found.least[there] = np.minimum(found.least[there], self.least[part])
-                found.greatest[there] = np.maximum(found.greatest[there], self.greatest[part])
-        return found
-
-
 def deep_leaves(
     session: runtime.Session, picture: Picture, criterion: Criterion, progress: runtime.Progress
 ) -> npt.NDArray[np.void] | runtime.Array:
@@ -84,14 +54,15 @@ def deep_leaves(
     levels = _Levels.of(picture, top)
     band_level = min(_band_level(session, picture, criterion), top)
     if top:
-        roots = _Totals.empty(criterion.bands(picture.channels), *grid(height, width, band_level))
-        count = -(-height >> band_level)
-        for row in range(count):
+        shape = (criterion.bands(picture.channels), *grid(height, width, band_level))
+        roots = {name: np.zeros(shape, dtype) for name, dtype in _NODE_TYPES.items()}
+        for row in range(shape[1]):
             _reduce_band(session, picture, criterion, band_level, row, levels, roots)
-            progress.report(row + 1, count)
-        for level in range(band_level + 1, top + 1):
-            roots = roots.parents()
-            _settle(roots, picture, criterion, level, levels)
+            progress.report(row + 1, shape[1])
+        with session.scope() as scope:
+            below = {name: scope.copy_of(nodes) for name, nodes in roots.items()}
+            part = _Part(below["sums"], 0, height, width)
+            _reduce(session, scope, picture, criterion, part, below, range(band_level + 1, top + 1), levels)
     records = _records(session, picture, criterion, top, levels)
     if picture.device_array is None:
         return records
@@ -121,6 +92,16 @@ def _limits(criterion: Criterion, sizes: Sequence[int]) -> npt.NDArray[np.uint64
     return table
 
 
+@dataclass(frozen=True)
+class _Part:
+    """Rows of a picture on the device."""
+
+    pixels: runtime.Buffer  # read for level 1 alone
+    top: int
+    height: int
+    width: int
+
+
 def _reduce_band(
     session: runtime.Session,
     picture: Picture,
@@ -128,73 +109,59 @@ def _reduce_band(
     band_level: int,
     row: int,
     levels: _Levels,
-    roots: _Totals,
+    roots: dict[str, npt.NDArray[Any]],
 ) -> None:
-    """The levels of the rows of nodes number `row` of `band_level`, from 1 up."""
-    channels, bands = picture.channels, criterion.bands(picture.channels)
+    """Reduce the rows of nodes number `row` of `band_level`, from level 1 up; their totals go to `roots`."""
     top, bottom = row << band_level, min(row + 1 << band_level, picture.height)
     with session.scope() as scope:
-        pixels = picture.upload(session, scope, top, bottom)
-        below = dict.fromkeys(_NODE_BYTES, pixels)
-        shape = bottom - top, picture.width
-        for level in range(1, band_level + 1):
-            constants = {**criterion.constants(channels), "TILE_LEVEL": 4, "FROM_PIXELS": int(level == 1)}
-            kernel = session.program("quadtree/deep.cl", **constants).kernel("deep_level")
-            rows, columns = grid(bottom - top, picture.width, level)
-            counts = grid_pixels(bottom - top, picture.width, level)
-            sizes = [int(counts[y, x]) for y in (0, -1) for x in (0, -1)]
-            nodes = rows * columns
-            made = {name: scope.empty(size * bands * nodes) for name, size in _NODE_BYTES.items()}
-            means, stops = scope.empty(channels * nodes), scope.empty(nodes)
-            group = session.work_group_size(kernel, _GROUP)
-            session.launch(
-                kernel,
-                (columns, rows),
-                (group, 1),
-                pixels=pixels,
-                **{f"below_{name}": buffer for name, buffer in below.items()},
-                below_rows=np.uint32(shape[0]),
-                below_columns=np.uint32(shape[1]),
-                rows=np.uint32(rows),
-                columns=np.uint32(columns),
-                sizes=scope.copy_of(_limits(criterion, sizes)),
-                range_bound=np.uint64(criterion.bound * STEPS_PER_LEVEL if criterion.name == "range" else 0),
-                **made,
-                means=means,
-                stops=stops,
-            )
-            first = top >> level
-            levels.stops[level][first : first + rows] = session.download(stops, (rows, columns), np.uint8) > 0
-            levels.means[level][first : first + rows] = session.download(means, (rows, columns, channels), np.uint8)
-            below, shape = made, (rows, columns)
-        wide = (bands, columns)
-        roots.sums[:, row], roots.squares[:, row] = (
-            session.download(below[name], wide, np.uint64).astype(object) for name in ("sums", "squares")
+        part = _Part(picture.upload(session, scope, top, bottom), top, bottom - top, picture.width)
+        below = dict.fromkeys(_NODE_TYPES, part.pixels)
+        made = _reduce(session, scope, picture, criterion, part, below, range(1, band_level + 1), levels)
+        for name, nodes in roots.items():
+            nodes[:, row] = session.download(made[name], nodes[:, row].shape, nodes.dtype)
+
+
+def _reduce(
+    session: runtime.Session,
+    scope: runtime.Scope,
+    picture: Picture,
+    criterion: Criterion,
+    part: _Part,
+    below: Nodes,
+    wanted: range,
+    levels: _Levels,
+) -> Nodes:
+    """Reduce a part to the `wanted` levels, from the nodes `below`; returns the last level's nodes."""
+    channels, bands = picture.channels, criterion.bands(picture.channels)
+    for level in wanted:
+        constants = {**criterion.constants(channels), "TILE_LEVEL": 4, "FROM_PIXELS": int(level == 1)}
+        kernel = session.program("quadtree/deep.cl", **constants).kernel("deep_level")
+        below_rows, below_columns = grid(part.height, part.width, level - 1)
+        rows, columns = grid(part.height, part.width, level)
+        counts = grid_pixels(part.height, part.width, level)
+        sizes = [int(counts[y, x]) for y in (0, -1) for x in (0, -1)]
+        nodes = rows * columns
+        made = {name: scope.empty(dtype.itemsize * bands * nodes) for name, dtype in _NODE_TYPES.items()}
+        means, stops = scope.empty(channels * nodes), scope.empty(nodes)
+        session.launch(
+            *(kernel, (columns, rows), (session.work_group_size(kernel, _GROUP), 1)),
+            pixels=part.pixels,
+            **{f"below_{name}": buffer for name, buffer in below.items()},
+            below_rows=np.uint32(below_rows),
+            below_columns=np.uint32(below_columns),
+            rows=np.uint32(rows),
+            columns=np.uint32(columns),
+            sizes=scope.copy_of(_limits(criterion, sizes)),
+            range_bound=np.uint64(criterion.bound * STEPS_PER_LEVEL if criterion.name == "range" else 0),
+            **made,
+            means=means,
+            stops=stops,
         )
-        if criterion.name == "range":
-            extents = session.download(below["extents"], (*wide, 2), np.uint16).astype(object)
-            roots.least[:, row], roots.greatest[:, row] = extents[..., 0], extents[..., 1]
-
-
-def _settle(totals: _Totals, picture: Picture, criterion: Criterion, level: int, levels: _Levels) -> None:
-    """Set which nodes of a level above the bands are uniform, as the kernel decides it, and their means."""
-    counts = grid_pixels(picture.height, picture.width, level).astype(object)
-    channels = picture.channels
-    variances = counts * totals.squares - totals.sums * totals.sums
-    limit = criterion.bound * STEPS_PER_LEVEL**2 * counts * counts // 2**32
-    if criterion.name == "range":
-        widths = (totals.greatest - totals.least) * 65536
-        stops = (widths <= criterion.bound * STEPS_PER_LEVEL).all(axis=0)
-    elif criterion.name == "weighted":
-        stops = sum(w * v for w, v in zip(criterion.weights, variances, strict=True)) <= limit
-    elif criterion.name == "any":
-        stops = (variances <= limit).any(axis=0)
-    else:
-        deciding = variances[-1:] if criterion.name == "luma" else variances  # gray is its own luma
-        stops = (deciding <= limit).all(axis=0)
-    levels.stops[level][...] = stops
-    steps = 2 * STEPS_PER_LEVEL * counts
-    levels.means[level][...] = np.moveaxis((2 * totals.sums[:channels] + steps // 2) // steps, 0, -1)
+        first = part.top >> level
+        levels.stops[level][first : first + rows] = session.download(stops, (rows, columns), np.uint8) > 0
+        levels.means[level][first : first + rows] = session.download(means, (rows, columns, channels), np.uint8)
+        below = made
+    return below
 
 
 def _records(
