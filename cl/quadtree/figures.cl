@@ -1,6 +1,4 @@
-/* Figures of a list of leaves.
- *
- * Constants: CHANNELS; SQUARE, a power of two; LEVELS, more than that of the root. */
+/* Figures of a list of leaves. Constants: CHANNELS; SQUARE, a power of two. */
 #include "quadtree/leaf_list.h"
 
 /* Sum of squared differences between the leaves' means and the pixels, over pixels and channels.
@@ -42,27 +40,4 @@ __kernel void quadtree_error(__global const uint *leaves, uint count, uint left,
         }
     }
     sums[get_global_id(0)] = sum;
-}
-
-/* Leaves and forks by level, counted from the pixels. A leaf begins a new fork at every level above its own up to the
- * one where its ancestors and those of the leaf before it meet.
- * NDRange: 1-D, any size. counts: per work-item LEVELS leaves, then LEVELS + 1 differences, from level to level, of the
- * forks. */
-__kernel void quadtree_counts(__global const uint *leaves, uint count, uint root, __global int *counts)
-{
-    int own[2 * LEVELS + 1];
-    for (uint k = 0; k < 2 * LEVELS + 1; k++)
-        own[k] = 0;
-    for (uint i = get_global_id(0); i < count; i += get_global_size(0)) {
-        const uint level = 31 - clz(leaf_at(leaves, i)[2]);
-        const uint apart = i == 0 ? 0u : code_at(leaves, i) ^ code_at(leaves, i - 1);
-        const uint top = i == 0 ? root : (31 - clz(apart)) / 2;
-        own[level]++;
-        if (top > level) {
-            own[LEVELS + level + 1]++;
-            own[LEVELS + top + 1]--;
-        }
-    }
-    for (uint k = 0; k < 2 * LEVELS + 1; k++)
-        counts[get_global_id(0) * (2 * LEVELS + 1) + k] = own[k];
 }

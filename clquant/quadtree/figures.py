@@ -12,10 +12,6 @@ from clquant.images import buffer_of
 from clquant.quadtree.geometry import Integers, root_level
 from clquant.quadtree.leaf_list import LeafList, square_side
 
-LEVELS = 17
-GROUP = 64
-ITEMS_PER_UNIT = 256
-
 
 def squared_error(session: runtime.Session, leaves: LeafList, pixels: npt.NDArray[np.uint8]) -> int:
     """Sum of squared differences between pixels (H, W, C) and the means of their leaves; exact."""
@@ -46,41 +42,19 @@ def squared_error_on_device(session: runtime.Session, pixels: runtime.Array, lea
 def _error_kernel(session: runtime.Session, channels: int) -> tuple[runtime.Kernel, int]:
     """The kernel, and the side of its squares."""
     side = square_side(session)
-    constants = {"CHANNELS": channels, "SQUARE": side, "LEVELS": LEVELS}
+    constants = {"CHANNELS": channels, "SQUARE": side}
     return session.program("quadtree/figures.cl", **constants).kernel("quadtree_error"), side
 
 
-def node_counts(session: runtime.Session, leaves: LeafList) -> tuple[Integers, Integers]:
+def node_counts(leaves: LeafList) -> tuple[Integers, Integers]:
     """Leaves and forks by level, counted from the pixels, as far as the root's."""
-    root, count = root_level(leaves.height, leaves.width), len(leaves.records)
-    constants = {"CHANNELS": leaves.channels, "SQUARE": 1, "LEVELS": LEVELS}
-    kernel = session.program("quadtree/figures.cl", **constants).kernel("quadtree_counts")
-    record = leaves.records.dtype.itemsize
-    most = max(1, min(session.limits.max_alloc // record - 1, 1 << 28))
-    found = np.zeros(2 * LEVELS + 1, np.int64)
-    for first in range(0, count, most):
-        # The leaf before the first of a part says where the part's first forks begin.
-        begin = max(first - 1, 0)
-        part = leaves.records[begin : first + most]
-        found += _counts(session, kernel, part.view(np.uint8), len(part), root)
-        if begin < first:
-            found -= _counts(session, kernel, part[:1].view(np.uint8), 1, root)
-    return found[: root + 1], np.cumsum(found[LEVELS:-1])[: root + 1]
-
-
-def _counts(
-    session: runtime.Session, kernel: runtime.Kernel, records: npt.NDArray[np.uint8], count: int, root: int
-) -> Integers:
-    wanted = max(
-        1, min(-(-count // 64), session.limits.compute_units * (16 if session.limits.is_cpu else ITEMS_PER_UNIT))
-    )
-    group = 1 if session.limits.is_cpu else min(session.work_group_size(kernel, GROUP), 1 << (wanted - 1).bit_length())
-    items = -(-wanted // group) * group
-    with session.scope() as scope:
-        counts = scope.empty(4 * items * (2 * LEVELS + 1))
-        session.launch(kernel, items, group, scope.upload(records), np.uint32(count), np.uint32(root), counts)
-        made = session.download(counts, (items, 2 * LEVELS + 1), np.int32)
-    return np.asarray(made.sum(axis=0, dtype=np.int64))
+    root, records = root_level(leaves.height, leaves.width), leaves.records
+    # A fork begins where a leaf below its level has a corner that is a multiple of its side.
+    corners = records["x"] | records["y"] | np.int32(1 << root)
+    powers = 1 << np.arange(root + 1)
+    own, begun = (np.bincount(side, minlength=powers[-1] + 1)[powers] for side in (records["size"], corners & -corners))
+    forks = (np.cumsum(own) - own) - (np.cumsum(begun) - begun)
+    return own, forks
 
 
 def savings(leaves: LeafList, forks: int, stored: int, error: int | None) -> dict[str, float | int]:

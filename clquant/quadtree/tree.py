@@ -142,7 +142,7 @@ class Quadtree:
         list of dict
             `size` (side in pixels), `forks` and `leaves` (how many) of each depth.
         """
-        leaves, forks = figures.node_counts(self._session(), self._list)
+        leaves, forks = figures.node_counts(self._list)
         return [
             {"size": 1 << level, "forks": int(forks[level]), "leaves": int(leaves[level])}
             for level in range(self.depth, -1, -1)
