@@ -21,6 +21,7 @@ from clquant.histogram.counts import CLEAR, PARTIAL, ColorCounts
 from clquant.histogram.merging import MAX_NARROW, HostCounts, checked_total, merged
 from clquant.histogram.portions import Portion, portions
 from clquant.histogram.runs import RunCounter, starts_of
+from clquant.histogram.weights import total_weight
 from clquant.images import Picture, row_bands
 from clquant.runtime import (
     Buffer,
@@ -276,7 +277,7 @@ class _Counter:
     def _result(
         self, colors: Buffer, counts: Buffer, starts: npt.NDArray[np.uint32], transparent: int, alphas: int
     ) -> ColorCounts:
-        pixels = self._pixels if self._weights is None else sum(int(w.sum(dtype=np.uint64)) for w in self._weights)
+        pixels = self._pixels if self._weights is None else sum(map(total_weight, self._weights))
         return ColorCounts(
             n_colors=int(starts[-1]),
             colors=colors,

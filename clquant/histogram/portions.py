@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from clquant.histogram.weights import total_weight
 from clquant.images import Picture
 from clquant.runtime import Session
 
@@ -31,7 +32,7 @@ def portions(
     waiting = Portion([], None if weights is None else [])
     room = most
     for i, picture in enumerate(pictures):
-        own = picture.pixels if weights is None else max(picture.pixels, int(weights[i].sum(dtype=np.uint64)))
+        own = picture.pixels if weights is None else max(picture.pixels, total_weight(weights[i]))
         if own > room and waiting.pictures:
             yield waiting
             waiting, room = Portion([], None if weights is None else []), most
@@ -40,7 +41,7 @@ def portions(
             continue
         waiting.pictures.append(picture)
         if waiting.weights is not None and weights is not None:
-            waiting.weights.append(weights[i].astype(np.uint32))
+            waiting.weights.append(weights[i].astype(np.uint32, copy=False))
         room -= own
     if waiting.pictures:
         yield waiting

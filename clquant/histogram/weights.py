@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,34 +22,72 @@ LEAST_SUM = 1e-280
 MAX_SAMPLES = 2**31
 # Pixels that stand for a histogram: some hundred times as many as the largest map samples.
 MAX_SPREAD = 2**24
+# Weights that are looked at together, and how many parts of so many are worth threads.
+PART, FEW_PARTS, MOST_THREADS = 1 << 17, 8, 16
 
 
 def fixed_point_weights(
     weights: Sequence[npt.NDArray[np.floating] | npt.NDArray[np.integer] | npt.NDArray[np.bool_]],
 ) -> tuple[list[npt.NDArray[np.unsignedinteger]], float]:
-    """Convert weights to uint32 or uint64; returns how many of their units make 1 as well."""
+    """Convert (H, W) weights to uint32 or uint64; returns how many of their units make 1 as well."""
     # Integers and booleans stay. Floats are multiplied by the largest power of two that keeps the total of all pictures
     # below 2^32, and rounded, halves to even.
-    if not all(np.isfinite(w).all() and (w >= 0).all() for w in weights):
+    lows, highs, sums = zip(*_over_parts(weights, lambda part: (part.min(), part.max(), _sum(part))), strict=True)
+    # Comparisons that hold of no NaN.
+    if not (all(low >= 0 for low in lows) and all(high < np.inf for high in highs)):
         raise InvalidArgument("sample_weight has negative or non-finite values; allowed: finite numbers from 0 up")
     if any(np.issubdtype(w.dtype, np.floating) for w in weights):
-        total = sum(float(w.sum(dtype=np.float64)) for w in weights)
+        total = float(sum(map(float, sums)))
         if total < LEAST_SUM or not np.isfinite(total):
             raise InvalidArgument(
                 f"sample_weight adds up to {total:g}; allowed: a finite sum above 0, at least {LEAST_SUM:g}"
             )
         # Rounding adds at most 1/2 a pixel, and a float64 sum of n terms is short by less than n.
         room = MAX_NARROW - 2 * sum(w.size for w in weights)
-        exponent = int(np.floor(np.log2(room / total)))
-        return [np.rint(np.ldexp(w.astype(np.float64), exponent)).astype(np.uint32) for w in weights], 2.0**exponent
-    largest = max(int(w.max()) for w in weights)
+        unit = 2.0 ** int(np.floor(np.log2(room / total)))
+        return _converted(weights, lambda part: np.rint(part.astype(np.float64) * unit), np.uint32), unit
+    largest = max(int(high) for high in highs)
     if largest > MAX_TOTAL:  # the sum might be too large for 64 bits
         raise InvalidArgument(f"sample_weight goes up to {largest}; allowed: integers that add up to 1 to {MAX_TOTAL}")
-    sums = sum(int(w.sum(dtype=np.uint64)) for w in weights)
-    if not 0 < sums <= MAX_TOTAL:
-        raise InvalidArgument(f"sample_weight adds up to {sums}; allowed: 1 to {MAX_TOTAL}")
-    kind = np.uint32 if largest <= MAX_NARROW else np.uint64
-    return [w.astype(kind) for w in weights], 1.0
+    total_units = sum(int(part) for part in sums)
+    if not 0 < total_units <= MAX_TOTAL:
+        raise InvalidArgument(f"sample_weight adds up to {total_units}; allowed: 1 to {MAX_TOTAL}")
+    return _converted(weights, lambda part: part, np.uint32 if largest <= MAX_NARROW else np.uint64), 1.0
+
+
+def total_weight(weights: npt.NDArray[np.unsignedinteger]) -> int:
+    """Sum of (H, W) weights."""
+    return sum(map(int, _over_parts([weights], _sum)))
+
+
+def _sum(part: npt.NDArray[Any]) -> Any:
+    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is refused afterwards
+        return part.sum(dtype=np.float64 if part.dtype.kind == "f" else np.uint64)
+
+
+def _converted(
+    weights: Sequence[npt.NDArray[Any]], convert: Callable[[npt.NDArray[Any]], npt.NDArray[Any]], dtype: type
+) -> list[npt.NDArray[np.unsignedinteger]]:
+    """The weights in another type, by `convert` of their parts."""
+    made: list[npt.NDArray[np.unsignedinteger]] = [np.empty(w.shape, dtype) for w in weights]
+
+    def fill(part: npt.NDArray[Any], target: npt.NDArray[Any]) -> None:
+        target[...] = convert(part)
+
+    _over_parts(weights, fill, made)
+    return made
+
+
+def _over_parts(arrays: Sequence[npt.NDArray[Any]], function: Callable[..., Any], *others: Any) -> list[Any]:
+    """Results of a function of rows that a cache holds, of arrays and others of their shapes; by threads if many."""
+    parts = []
+    for together in zip(arrays, *others, strict=True):
+        rows = max(1, PART // together[0][0].size)
+        parts += [[one[row : row + rows] for one in together] for row in range(0, len(together[0]), rows)]
+    if len(parts) < FEW_PARTS:
+        return [function(*part) for part in parts]
+    with concurrent.futures.ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1)) as pool:
+        return list(pool.map(lambda part: function(*part), parts))
 
 
 def _weight_array(weight: Any) -> npt.NDArray[Any]:
