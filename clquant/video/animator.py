@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import numbers
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,18 +12,24 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from clquant import params
-from clquant.color.formats import gif, gif_frames
+from clquant.color.formats import gif
 from clquant.color.formats.shown import About
+from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
 from clquant.dithering.registry import find_dither
 from clquant.images.moving import Frame
 from clquant.kmeans import KMeansPalette
 from clquant.palette import engine
 from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback
+from clquant.video import lzw
 from clquant.video import palettes as ways
 from clquant.video.ahead import Spool, ahead
 from clquant.video.animation import DELAYS_MS, Animation, Made, Maker, Packing, Write
-from clquant.video.frames import Frames
+from clquant.video.byte_search import within
+from clquant.video.frames import Frames, resized
+from clquant.video.hold import MOST_AHEAD, Held, held
+
+MOST_LOSS = 100
 
 
 def animate(
@@ -31,6 +38,10 @@ def animate(
     *,
     shared: bool = True,
     palettes: str | None = None,
+    quality: int = 100,
+    hold: int = 4,
+    lossy: int | None = None,
+    max_bytes: int | None = None,
     dither: Any = None,
     color_space: str = "srgb",
     delay_ms: int | None = None,
@@ -54,9 +65,21 @@ def animate(
         ``"one"``: the same for all frames: the smallest files, and the only way for players that know one palette.
         ``"scene"``: one for each scene (a cut is where more than half of the pixels change their colours). ``"frame"``:
         one for each frame, of at most 255 colours, so that a GIF can leave out what does not change.
+    quality : int
+        1 to 100. A pixel is held, bit for bit and whatever the dither, while its error is at most (100 - quality) / 2
+        steps of 8 bits (the root of the mean of the channels' squares, of which green counts four times, red twice).
+    hold : int
+        0 to 15 frames that are looked ahead: a pixel that is held no longer becomes the median of those that are as
+        near to it. 0 looks at no other frame, and holds nothing.
+    lossy : int, optional
+        Of a GIF: 0 to 100, the most steps (as of `quality`) that a pixel may differ from its colour where that makes
+        the file smaller; what pixels lack goes on to the next ones. By default 100 - quality.
+    max_bytes : int, optional
+        The most bytes of a file. It is made again and again, with less of these, in this order, until it is between
+        nine tenths and all of that: `quality` down to 70, `lossy` up to 30, `colors` down to 32, the size down to an
+        eighth. What was reached is in the `figures` of the result.
     dither : optional
-        As `PaletteEngine.predict`. Ordered dithering does not flicker: a pixel that does not change keeps its colour as
-        long as the palette does.
+        As `PaletteEngine.predict`.
     color_space, random_state, queue
         As `KMeansPalette` takes them.
     delay_ms : int, optional
@@ -90,6 +113,10 @@ def animate(
         expected=again.expected if isinstance(again, Spool) else source.expected,
         colors=colors if isinstance(colors, numbers.Integral) else as_palette(colors, "colors"),
         palettes=way,
+        quality=params.integer("quality", quality, 1, 100),
+        hold=params.integer("hold", hold, 0, MOST_AHEAD),
+        lossy=100 - quality if lossy is None else params.integer("lossy", lossy, 0, MOST_LOSS),
+        max_bytes=None if max_bytes is None else params.integer("max_bytes", max_bytes, 1),
         dither=dither,
         color_space=color_space,
         delay_ms=delay_ms,
@@ -107,6 +134,8 @@ class Reduction:
 
     Attributes
     ----------
+    scale : float
+        Of the frames' sides.
     scenes : tuple of Scene
         The palettes, but of ``palettes="frame"``.
     size : (width, height)
@@ -122,6 +151,10 @@ class Reduction:
     expected: int
     colors: Any
     palettes: str
+    quality: int
+    hold: int
+    lossy: int
+    max_bytes: int | None
     dither: Any
     color_space: str
     delay_ms: int | None
@@ -129,6 +162,7 @@ class Reduction:
     random_state: Any
     queue: CommandQueue | None
     report: Progress
+    scale: float = 1.0
     scenes: tuple[ways.Scene, ...] = ()
     size: tuple[int, int] = (0, 0)
     channels: int = 1
@@ -138,7 +172,7 @@ class Reduction:
     def prepared(self) -> Reduction:
         """Look at all frames where that is needed: for palettes, and for what alpha there is."""
         given = isinstance(self.colors, Palette)
-        first = next(iter(self.source))
+        first = next(iter(self._scaled()))
         height, width = first.pixels.shape[:2]
         self._learner()
         found = dataclasses.replace(self, size=(width, height), channels=_channels(first))
@@ -150,7 +184,7 @@ class Reduction:
             for _ in looked if found.channels == 4 else ():
                 pass
             if given:
-                scenes = (ways.Scene(0, self.colors.with_transparent() if looked.holes else self.colors),)
+                scenes = (ways.Scene(0, self.colors),)
         else:
             scenes = tuple(ways.learned(ahead(looked), self._learner(), self.palettes == "scene", self.queue))
         if looked.holes:
@@ -162,6 +196,23 @@ class Reduction:
             holes=looked.holes,
             looked=looked.count,
         )
+
+    def _scaled(self) -> Iterator[Frame]:
+        """Yield the frames in the size that they get."""
+        size = None
+        for frame in self.source:
+            if size is None:
+                size = tuple(max(round(side * self.scale), 1) for side in frame.pixels.shape[1::-1])
+            yield frame if self.scale == 1 else Frame(resized(frame.pixels, size), frame.delay_ms)
+
+    def calm(self) -> Iterator[Held]:
+        """Yield the frames with what is held in them."""
+        frames = ahead(self._scaled())
+        if self.hold:
+            yield from held(frames, self.hold if self.quality < 100 else 0, self.quality, self.queue)
+            return
+        for frame in frames:
+            yield Held(frame, np.zeros(frame.pixels.shape[:2], np.bool_))
 
     def _learner(self) -> KMeansPalette:
         """The engine that learns palettes; ones of a frame leave an entry for what does not change."""
@@ -186,7 +237,8 @@ class Reduction:
         scenes = iter(self.scenes)
         now, following = next(scenes, None), next(scenes, None)
         learner = self._learner()
-        for number, frame in enumerate(ahead(self.source)):
+        before: IndexedImage | None = None
+        for number, (frame, stays) in enumerate(ahead(self.calm())):
             if frame.pixels.shape[1::-1] != self.size:
                 raise InvalidArgument(
                     f"frames[{number}] is {frame.pixels.shape[1]} wide and {frame.pixels.shape[0]} high, the first "
@@ -200,16 +252,23 @@ class Reduction:
             image = engine.quantize(
                 frame.pixels, palette, color_space=self.color_space, dither=self.dither, queue=self.queue
             )
-            yield Made(image, self.delay_ms or min(max(frame.delay_ms, DELAYS_MS[0]), DELAYS_MS[1]))
+            kept = stays if now is None and self.channels < 4 and number else None
+            if before is not None and before.palette == palette and stays.any():
+                same = np.where(stays, before.host_indices(), image.host_indices())
+                image, kept = IndexedImage.of_own(same, palette), None
+            before = image
+            yield Made(image, self.delay_ms or min(max(frame.delay_ms, DELAYS_MS[0]), DELAYS_MS[1]), kept)
             self.report.report(self.looked + number + 1, self.looked + max(self.looked or self.expected, number + 1))
 
     def packing(self) -> Packing:
         """How a GIF's pixels are packed."""
-        return gif_frames.packed
+        return functools.partial(lzw.packed, loss=self.lossy, queue=self.queue)
 
     def fitted(self, write: Write, file: BinaryIO) -> tuple[Maker, dict[str, Any]]:
-        """Write a file."""
-        return self, write(self, file)
+        """Write a file, of no more bytes than were asked for."""
+        if self.max_bytes is None:
+            return self, write(self, file)
+        return within(self, self.max_bytes, write, file)
 
 
 class _Looked:
@@ -219,12 +278,12 @@ class _Looked:
         self._reduction = reduction
         self.holes, self.channels, self.count = False, 1, 0
 
-    def __iter__(self) -> Iterator[Frame]:
+    def __iter__(self) -> Iterator[Held]:
         report, expected = self._reduction.report, self._reduction.expected
-        for number, frame in enumerate(self._reduction.source, 1):
-            self.channels = max(self.channels, _channels(frame))
-            self.holes = self.holes or _has_holes(frame)
-            yield frame
+        for number, held_frame in enumerate(self._reduction.calm(), 1):
+            self.channels = max(self.channels, _channels(held_frame.frame))
+            self.holes = self.holes or _has_holes(held_frame.frame)
+            yield held_frame
             self.count = number
             report.report(number, 2 * max(expected, number))
 

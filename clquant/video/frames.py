@@ -169,7 +169,7 @@ class Frames:
         try:
             for each in timed if self._fps is None else thinned(timed, self._fps):
                 delay = rounded(each.end) - rounded(each.start)
-                yield Frame(_resized(each.read(), self._size), delay)
+                yield Frame(resized(each.read(), self._size), delay)
                 found = True
         except FileError:
             if not (self._damaged and found):
@@ -279,7 +279,7 @@ def _size(size: Any, own: tuple[int, int]) -> tuple[int, int] | None:
     return None if (width, height) == own else (width, height)
 
 
-def _resized(pixels: npt.NDArray[np.uint8], size: tuple[int, int] | None) -> npt.NDArray[np.uint8]:
+def resized(pixels: npt.NDArray[np.uint8], size: tuple[int, int] | None) -> npt.NDArray[np.uint8]:
     """Pixels in another size, by Pillow's Lanczos filter; colours under alpha count by it."""
     if size is None or pixels.shape[1::-1] == size:
         return pixels

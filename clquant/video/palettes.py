@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from clquant.color.palette import Palette
 from clquant.histogram.color_histogram import ColorHistogram, together
-from clquant.images.moving import Frame
 from clquant.kmeans import KMeansPalette
 from clquant.runtime import CommandQueue
+from clquant.video.hold import Held
 
 WAYS = ("one", "scene", "frame")
 
@@ -20,6 +20,7 @@ _COUNTED_TOGETHER = 8
 _CUT = 0.5  # of the pixels that are of other coarse colours than those of the frame before
 _SHORTEST_MS = 500
 _UNIT_MS = 10
+_NEW_POWER = 2  # of the weight of pixels that do not stay, beside their own
 _MOST_WEIGHT = 1 << 38
 _COARSE_BITS = 3
 
@@ -40,9 +41,14 @@ class _Counted:
         self._waiting: dict[int, list[npt.NDArray[np.uint8]]] = {}
         self.shown_ms = 0
 
-    def add(self, frame: Frame) -> None:
-        waiting = self._waiting.setdefault(max(frame.delay_ms // _UNIT_MS, 1).bit_length() - 1, [])
-        waiting.append(frame.pixels)
+    def add(self, held: Held, is_first: bool) -> None:
+        """Count a frame, and what is new in it again."""
+        frame, stays = held
+        power = max(frame.delay_ms // _UNIT_MS, 1).bit_length() - 1
+        self._waiting.setdefault(power, []).append(frame.pixels)
+        if not is_first and stays.any() and not stays.all():
+            new = np.ascontiguousarray(frame.pixels[~stays][None])
+            self._waiting.setdefault(power + _NEW_POWER, []).append(new)
         self.shown_ms += frame.delay_ms
         if sum(map(len, self._waiting.values())) >= _COUNTED_TOGETHER:
             self._count()
@@ -65,23 +71,24 @@ class _Counted:
 
 
 def learned(
-    frames: Iterable[Frame], learner: KMeansPalette, by_scene: bool, queue: CommandQueue | None
+    frames: Iterable[Held], learner: KMeansPalette, by_scene: bool, queue: CommandQueue | None
 ) -> Iterator[Scene]:
     """Palettes of scenes, or of all frames as one; a pixel counts by the time that it is shown.
 
-    That is to a power of two of 10 ms. A scene begins where more than half of the pixels have other colours, of 3 bits
+    That is to a power of two of 10 ms. Of frames in which pixels stay, those that do not count five times: what moves
+    takes few pixels, and is looked at. A scene begins where more than half of the pixels have other colours, of 3 bits
     a channel, than those of the frame before, and the scene before was at least half a second long.
     """
     counted = _Counted(0, queue)
     before: npt.NDArray[np.int64] | None = None
-    for number, frame in enumerate(frames):
+    for number, held in enumerate(frames):
         if by_scene:
-            now = _coarse(frame.pixels)
+            now = _coarse(held.frame.pixels)
             if before is not None and counted.shown_ms >= _SHORTEST_MS and _distance(before, now) > _CUT:
                 yield Scene(counted.first, learner.fit_histogram(counted.histogram()).palette_)
                 counted = _Counted(number, queue)
             before = now
-        counted.add(frame)
+        counted.add(held, number == counted.first)
     yield Scene(counted.first, learner.fit_histogram(counted.histogram()).palette_)
 
 

@@ -30,7 +30,8 @@ MOST_FPS = 50
 EPILOG = f"""examples:
   clquant animate clip.mp4                                writes clip.gif beside it
   clquant animate clip.mp4 --fps 15 --size 480 --start 1:05 --end 1:09 -o clip.gif
-  clquant animate clip.mp4 -k 64 --dither bayer8 -o clip.webp
+  clquant animate clip.mp4 --max-bytes 2M -o clip.gif     as good as two million bytes allow
+  clquant animate clip.mp4 -k 64 --dither bayer8 --quality 100 -o clip.webp
   clquant animate frames/ --fps 12 -o walk.png            pictures of a folder, by their names
   ffmpeg -i clip.mkv -f yuv4mpegpipe - | clquant animate - -o clip.gif
 
@@ -63,7 +64,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     common.add_space(parser)
     text = "one for all frames, for each scene, or for each frame"
-    option(parser, "--palettes", choices=WAYS, default="one", traits="everyday", help=text)
+    parser.add_argument("--palettes", choices=WAYS, default="one", help=text)
+    text = "1 to 100 (90); below 100 noise is held, and packing has loss"
+    option(parser, "--quality", type=int, default=90, metavar="Q", traits="everyday", help=text)
+    parser.add_argument("--hold", type=int, default=4, metavar="N", help="frames to look ahead for what is held (4)")
+    parser.add_argument("--lossy", type=int, metavar="N", help="loss of a GIF's packing, 0 to 100 (100 - quality)")
+    text = "less quality, more loss, fewer colours, a smaller size, until it fits"
+    option(parser, "--max-bytes", type=common.byte_count, metavar="N", traits="everyday", help=text)
     parser.add_argument("--plays", type=int, metavar="N", help="how often it is shown, 0 for ever (default: as IN)")
     parser.add_argument("--comment", default="", metavar="TEXT", help="a text in the file (GIF, PNG)")
     parser.add_argument("--raw", type=_size, metavar="WxH", help="IN is plain RGB of this size, with --fps (25)")
@@ -89,6 +96,10 @@ def run(args: argparse.Namespace) -> int:
             frames,
             colors,
             palettes=args.palettes,
+            quality=args.quality,
+            hold=args.hold,
+            lossy=args.lossy,
+            max_bytes=args.max_bytes,
             dither=args.dither,
             color_space=args.space,
             plays=args.plays,
@@ -147,10 +158,11 @@ def _report(args: argparse.Namespace, sources: Inputs, target: str, made: Animat
     figures = made.figures
     count = f"{figures['frames']} frames" if figures["frames"] > 1 else "1 frame"
     size = f"{figures['width']}x{figures['height']}"
+    reached = "" if args.max_bytes is None else f" (quality {figures['quality']}, loss {figures['lossy']})"
     common.say(
         args,
         f"{sources.sources[0].relative} -> {shown(target)}: {count} of {size}, {figures['colors']} colours, "
-        f"{figures['bytes']} bytes, {seconds:.2f} s",
+        f"{figures['bytes']} bytes{reached}, {seconds:.2f} s",
         input=sources.sources[0].path,
         output=target,
         seconds=seconds,

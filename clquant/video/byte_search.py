@@ -1,0 +1,105 @@
+"""A file of at most so many bytes: the same animation with less quality, until it fits."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import numbers
+import shutil
+import tempfile
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+from clquant.runtime import InvalidArgument
+from clquant.video.animation import Maker, Write
+
+if TYPE_CHECKING:
+    from clquant.video.animator import Reduction
+
+# Where each of the four ways to save bytes is at its end, by level.
+LEVELS = QUALITY, LOSS, COLORS, SIZE = 256, 512, 768, 1024
+LEAST_QUALITY, MOST_LOSS, FEWEST_COLORS, LEAST_SCALE = 70, 30, 32, 1 / 8
+CLOSE = 0.9
+_TRIALS = 14
+_SPOOLED = 1 << 26
+
+
+class _TooLargeError(Exception):
+    """A file has more bytes than are allowed."""
+
+
+class _Bounded(io.BufferedIOBase):
+    """A file that takes no more than so many bytes."""
+
+    def __init__(self, file: Any, most: int) -> None:
+        self._file, self._most = file, most
+
+    def write(self, data: Any) -> int:
+        if self._file.tell() + len(data) > self._most:
+            raise _TooLargeError
+        return int(self._file.write(data))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return int(self._file.seek(offset, whence))
+
+
+def at_level(reduction: Reduction, level: int) -> Reduction:
+    """A reduction with less quality; the levels from 0 up save more and more."""
+
+    def part(first: int, last: int) -> float:
+        return min(max(level - first, 0) / (last - first), 1.0)
+
+    quality = reduction.quality - round(part(0, QUALITY) * max(reduction.quality - LEAST_QUALITY, 0))
+    loss = reduction.lossy + round(part(QUALITY, LOSS) * max(MOST_LOSS - reduction.lossy, 0))
+    colors = reduction.colors
+    if isinstance(colors, numbers.Integral):
+        count = int(colors)
+        colors = round(count * (min(FEWEST_COLORS, count) / count) ** part(LOSS, COLORS))
+    scale = LEAST_SCALE ** part(COLORS, SIZE)
+    return dataclasses.replace(reduction, quality=quality, lossy=loss, colors=colors, scale=scale)
+
+
+def within(reduction: Reduction, most: int, write: Write, file: BinaryIO) -> tuple[Maker, dict[str, Any]]:
+    """Write a file of at most `most` bytes by bisection over the levels, until it has nine tenths of them.
+
+    A file of a higher level is taken to be no larger.
+    """
+    best: tuple[Reduction, dict[str, Any], Any] | None = None
+    low, high, level, trials = 0, SIZE, 0, 0
+    steps = 2 * max(reduction.looked, reduction.expected)
+    while low <= high and (best is None or best[1]["bytes"] < CLOSE * most):
+        trial = dataclasses.replace(
+            at_level(reduction, level), report=reduction.report.part(trials * steps, (_TRIALS + 1) * steps)
+        )
+        spool = tempfile.SpooledTemporaryFile(_SPOOLED)  # noqa: SIM115  # the best one is closed last
+        try:
+            if level:
+                trial = dataclasses.replace(trial, max_bytes=None, scenes=()).prepared()
+            figures = write(trial, cast(BinaryIO, _Bounded(spool, most)))
+        except _TooLargeError:
+            spool.close()
+            low = level + 1
+        else:
+            high = level - 1
+            if best is None or figures["bytes"] > best[1]["bytes"]:
+                best = trial, figures, spool
+        trials += 1
+        if trials == 1 and best is not None:
+            break
+        level = SIZE if trials == 1 else (low + high) // 2
+        if trials >= _TRIALS and best is not None:
+            break
+    if best is None:
+        raise InvalidArgument(
+            f"max_bytes is {most}; allowed for these frames: more than they take in {FEWEST_COLORS} colours and an "
+            "eighth of their size"
+        )
+    made, figures, spool = best
+    made = dataclasses.replace(made, max_bytes=most, report=reduction.report)
+    spool.seek(0)
+    shutil.copyfileobj(spool, file)
+    spool.close()
+    reached = {"quality": made.quality, "lossy": made.lossy, "scale": round(made.scale, 3), "trials": trials}
+    return made, {**figures, **reached}

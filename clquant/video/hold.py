@@ -1,0 +1,64 @@
+"""Calm: pixels that hardly change are held, so that noise neither flickers nor is stored."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.images.moving import Frame
+from clquant.runtime import CommandQueue, open_session
+from clquant.video.lzw import WEIGHTS
+
+FILE = "video/hold.cl"
+MOST_AHEAD = 15
+
+
+class Held(NamedTuple):
+    """A frame, and where its pixels are those of the frame before, bit for bit."""
+
+    frame: Frame
+    stays: npt.NDArray[np.bool_]
+
+
+def most_square(quality: int) -> int:
+    """The largest weighted square of a held pixel's error: of (100 - quality) / 2 steps of 8 bits."""
+    return sum(WEIGHTS) * (100 - quality) ** 2 // 4
+
+
+def held(frames: Iterable[Frame], look_ahead: int, quality: int, queue: CommandQueue | None) -> Iterator[Held]:
+    """Yield frames whose pixels stay while their error is at most `most_square`.
+
+    A pixel that does not stay becomes the median of the frames after it, up to `look_ahead`, that are as near to it.
+    """
+    session = open_session(queue)
+    for shape, alike in itertools.groupby(frames, lambda frame: frame.pixels.shape):
+        channels = shape[2] if len(shape) == 3 else 1
+        pixels, depth = shape[0] * shape[1], look_ahead + 1
+        constants = dict(zip(("RED", "GREEN", "BLUE"), WEIGHTS, strict=True))
+        kernel = session.program(FILE, CHANNELS=channels, FRAMES=depth, **constants).kernel("hold")
+        group = session.work_group_size(kernel, session.tuned("mapping.group"))
+        source = iter(alike)
+        waiting: collections.deque[Frame] = collections.deque()
+        with session.scope() as scope:
+            window, shown, stays = (
+                scope.empty(size) for size in (depth * pixels * channels, pixels * channels, pixels)
+            )
+            for number in itertools.count():
+                while len(waiting) < depth and (frame := next(source, None)) is not None:
+                    place = (number + len(waiting)) % depth
+                    session.write(window, np.ascontiguousarray(frame.pixels), place * pixels * channels)
+                    waiting.append(frame)
+                if not waiting:
+                    break
+                counts = np.uint32(number % depth), np.uint32(len(waiting)), np.uint32(number > 0)
+                limits = np.int32(most_square(quality)), np.uint32(pixels)
+                session.launch(kernel, pixels, group, window, shown, stays, *counts, *limits)
+                now = session.download(shown, shape, np.uint8)
+                yield Held(
+                    Frame(now, waiting.popleft().delay_ms), session.download(stays, shape[:2], np.uint8).view(np.bool_)
+                )

@@ -1,0 +1,96 @@
+"""GIF's pixels packed on a device, many frames at a time, with or without loss."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.color.formats import gif
+from clquant.color.formats.gif_frames import Drawn
+from clquant.runtime import CommandQueue, open_session
+
+FILE = "video/lzw.cl"
+NEAR = 8
+"""Symbols that may take another's place."""
+WEIGHTS = 2, 4, 1
+"""Of red, green and blue in a squared distance."""
+TABLE_WORDS = 8192 + 4096 // 32
+LEAST_CODE_BITS = 2
+# Of frames that are packed at a time: some for every core of a large CPU, within some tens of megabytes.
+MOST_FRAMES = 64
+MOST_PIXELS = 1 << 23
+
+# A frame's symbols, those that stand for the same colour, the colours that they stand for, and which is none.
+Symbols = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], npt.NDArray[np.uint8], int | None]
+
+
+def packed(frames: Iterable[Drawn], loss: int, queue: CommandQueue | None) -> Iterator[tuple[gif.Frame, bytes]]:
+    """Frames with their pixels packed; a pixel's colour differs by at most `loss` from its own (see `near_colors`)."""
+    waiting: list[gif.Frame] = []
+    symbols: list[Symbols] = []
+    pixels = 0
+    for whole, gaps in frames:
+        frame = gaps if gaps is not None else whole
+        assert frame is not None
+        other = frame.indices if whole is None else whole.indices
+        waiting.append(frame)
+        symbols.append((frame.indices, other, frame.colors, frame.transparent))
+        pixels += frame.indices.size
+        if len(waiting) == MOST_FRAMES or pixels >= MOST_PIXELS:
+            yield from zip(waiting, blocks_of(symbols, loss, queue), strict=True)
+            waiting, symbols, pixels = [], [], 0
+    if waiting:
+        yield from zip(waiting, blocks_of(symbols, loss, queue), strict=True)
+
+
+def blocks_of(frames: Sequence[Symbols], loss: int, queue: CommandQueue | None) -> list[bytes]:
+    """Each frame's code size and its codes in blocks, as they stand in the file."""
+    session = open_session(queue)
+    sizes = [frame[0].size for frame in frames]
+    starts = np.array([0, *itertools.accumulate(sizes)], np.uint32)
+    wanted = np.concatenate([frame[0].reshape(-1) for frame in frames])
+    other = np.concatenate([frame[1].reshape(-1) for frame in frames])
+    near = np.concatenate([near_colors(own, loss, hole) for _, _, own, hole in frames])
+    colors = np.zeros((len(frames), 256, 3), np.uint8)
+    for number, frame in enumerate(frames):
+        colors[number, : len(frame[2])] = frame[2]
+    bits = np.array([max(int(len(frame[2]) - 1).bit_length(), LEAST_CODE_BITS) for frame in frames], np.uint32)
+    count = len(frames)
+    kernel = session.program(FILE, NEAR=NEAR, **dict(zip(("RED", "GREEN", "BLUE"), WEIGHTS, strict=True))).kernel(
+        "pack_lzw"
+    )
+    with session.scope() as scope:
+        out, lengths = scope.empty(2 * len(wanted) + 16 * count), scope.empty(4 * count)
+        given = [scope.upload(array) for array in (wanted, other, starts, colors, near, bits)]
+        tables = scope.empty(4 * TABLE_WORDS * count)
+        session.launch(kernel, count, 1, *given, tables=tables, out=out, lengths=lengths, count=np.uint32(count))
+        ends = session.download(lengths, (count,), np.uint32)
+        return [
+            bytes([code_bits])
+            + gif.blocks(session.download(out, (int(length),), np.uint8, 2 * int(start) + 16 * number).tobytes())
+            for number, (code_bits, start, length) in enumerate(zip(bits, starts, ends, strict=False))
+        ]
+
+
+def near_colors(colors: npt.NDArray[np.uint8], loss: int, hole: int | None) -> npt.NDArray[np.uint8]:
+    """(256, `NEAR`): for each entry others within `loss`, nearest first, filled up with itself.
+
+    The distance is the root of the weighted mean of the channels' squares, green counting four, red two, blue one;
+    ties go to the lowest index. The entry that is a hole takes no other's place.
+    """
+    near = np.repeat(np.arange(256, dtype=np.uint8)[:, None], NEAR, axis=1)
+    if not loss:
+        return near
+    values = colors.astype(np.int32)
+    squares = ((values[:, None] - values[None]) ** 2) @ np.array(WEIGHTS, np.int32)
+    if hole is not None and hole < len(colors):
+        squares[hole] = squares[:, hole] = np.iinfo(np.int32).max
+    np.fill_diagonal(squares, -1)
+    order = np.argsort(squares, axis=1, kind="stable")[:, 1 : NEAR + 1]
+    there = np.take_along_axis(squares, order, axis=1) <= sum(WEIGHTS) * loss * loss
+    own = np.arange(len(colors))[:, None]
+    near[: len(colors), : order.shape[1]] = np.where(there, order, own)
+    return near
