@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import io
 import numbers
@@ -69,37 +70,31 @@ def within(reduction: Reduction, most: int, write: Write, file: BinaryIO) -> tup
     best: tuple[Reduction, dict[str, Any], Any] | None = None
     low, high, level, trials = 0, SIZE, 0, 0
     steps = 2 * max(reduction.looked, reduction.expected)
-    while low <= high and (best is None or best[1]["bytes"] < CLOSE * most):
-        trial = dataclasses.replace(
-            at_level(reduction, level), report=reduction.report.part(trials * steps, (_TRIALS + 1) * steps)
-        )
-        spool = tempfile.SpooledTemporaryFile(_SPOOLED)  # noqa: SIM115  # the best one is closed last
-        try:
-            if level:
-                trial = dataclasses.replace(trial, max_bytes=None, scenes=()).prepared()
-            figures = write(trial, cast(BinaryIO, _Bounded(spool, most)))
-        except _TooLargeError:
-            spool.close()
-            low = level + 1
-        else:
-            high = level - 1
-            if best is None or figures["bytes"] > best[1]["bytes"]:
-                best = trial, figures, spool
-        trials += 1
-        if trials == 1 and best is not None:
-            break
-        level = SIZE if trials == 1 else (low + high) // 2
-        if trials >= _TRIALS and best is not None:
-            break
-    if best is None:
-        raise InvalidArgument(
-            f"max_bytes is {most}; allowed for these frames: more than they take in {FEWEST_COLORS} colours and an "
-            "eighth of their size"
-        )
-    made, figures, spool = best
-    made = dataclasses.replace(made, max_bytes=most, report=reduction.report)
-    spool.seek(0)
-    shutil.copyfileobj(spool, file)
-    spool.close()
+    with contextlib.ExitStack() as spools:
+        while low <= high and trials < _TRIALS and (best is None or best[1]["bytes"] < CLOSE * most):
+            report = reduction.report.part(trials * steps, (_TRIALS + 1) * steps)
+            trial = dataclasses.replace(at_level(reduction, level), report=report, max_bytes=None)
+            spool = spools.enter_context(tempfile.SpooledTemporaryFile(_SPOOLED))
+            try:
+                if level:
+                    trial = dataclasses.replace(trial, scenes=()).prepared()
+                figures = write(trial, cast(BinaryIO, _Bounded(spool, most)))
+            except _TooLargeError:
+                spool.close()
+                low = level + 1
+            else:
+                high = level - 1
+                if best is None or figures["bytes"] > best[1]["bytes"]:
+                    best = trial, figures, spool
+            level = (low + high) // 2 if trials else SIZE
+            trials += 1
+        if best is None:
+            raise InvalidArgument(
+                f"max_bytes is {most}; allowed for these frames: more than they take in {FEWEST_COLORS} colours and an "
+                "eighth of their size"
+            )
+        made, figures, spool = best
+        spool.seek(0)
+        shutil.copyfileobj(spool, file)
     reached = {"quality": made.quality, "lossy": made.lossy, "scale": round(made.scale, 3), "trials": trials}
-    return made, {**figures, **reached}
+    return dataclasses.replace(made, max_bytes=most, report=reduction.report), {**figures, **reached}

@@ -1,0 +1,139 @@
+"""Held pixels, packing with loss, and files of at most so many bytes; kernels equal to their references."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+
+import numpy as np
+import PIL.Image
+import pytest
+
+import clquant
+from clquant.cli import main
+from clquant.color.formats import gif
+from clquant.images.moving import Frame
+from clquant.runtime import InvalidArgument
+from clquant.video import lzw
+from clquant.video.hold import held, most_square
+from tests.gif_decoder import decoded
+from tests.reference import hold as hold_reference
+from tests.reference import lzw as lzw_reference
+
+
+@pytest.mark.parametrize(("channels", "look_ahead", "quality"), [(3, 4, 90), (4, 2, 70), (1, 4, 90)])
+def test_hold_is_its_reference(channels, look_ahead, quality, rng):
+    still = rng.integers(0, 256, (1, 30, channels))
+    frames = np.clip(still + rng.integers(-9, 10, (14, 30, channels)), 0, 255).astype(np.uint8)
+    frames[7:] = np.roll(frames[7:], 3, 1)
+    if channels == 4:
+        frames[..., 3] = rng.choice([0, 255, 90], (14, 30), p=[0.1, 0.8, 0.1])
+    shown, stays = hold_reference.held(frames, look_ahead, most_square(quality))
+    shape = (5, 6) if channels == 1 else (5, 6, channels)
+    found = list(held([Frame(frame.reshape(shape), 40) for frame in frames], look_ahead, quality, None))
+    assert np.array_equal(np.stack([one.frame.pixels.reshape(30, channels) for one in found]), shown)
+    assert np.array_equal(np.stack([one.stays.reshape(30) for one in found]), stays)
+    assert 0 < stays.mean() < 1
+
+
+@pytest.mark.parametrize(("count", "bits"), [(1, 2), (300, 2), (9000, 8), (9000, 4)])
+@pytest.mark.parametrize("loss", [0, 60])
+def test_packing_is_its_reference(count, bits, loss, rng):
+    colors = rng.integers(0, 256, (1 << bits, 3), np.uint8)
+    wanted = np.minimum(rng.geometric(0.3, count) - 1, (1 << bits) - 1).astype(np.uint8)
+    other = np.where(rng.random(count) < 0.3, rng.integers(0, 1 << bits, count), wanted).astype(np.uint8)
+    near = lzw.near_colors(colors, loss, None)
+    codes = lzw_reference.packed(wanted.tolist(), other.tolist(), colors.tolist(), near.tolist(), bits)
+    frames = [(wanted[None], other[None], colors, None)] * 2
+    expected = bytes([bits]) + gif.blocks(codes)
+    assert lzw.blocks_of(frames, loss, None) == [expected] * 2
+
+
+def test_near_colours(rng):
+    colors = rng.integers(0, 256, (40, 3), np.uint8)
+    near = lzw.near_colors(colors, 40, 7)
+    for symbol in range(40):
+        squares = ((colors.astype(int) - colors[symbol]) ** 2) @ [2, 4, 1]
+        able = [i for i in np.argsort(squares, kind="stable") if squares[i] <= 7 * 40**2 and i != symbol and i != 7]
+        expected = able[: lzw.NEAR] if symbol != 7 else []
+        assert near[symbol].tolist() == (expected + [symbol] * lzw.NEAR)[: lzw.NEAR]
+    assert (lzw.near_colors(colors, 0, None) == np.arange(256)[:, None]).all()
+
+
+@pytest.fixture
+def noisy(sample, rng):
+    """A camera's frames: a still picture with noise, in which a block moves."""
+    still = np.ascontiguousarray(sample[100:150, 200:270]).astype(int)
+    frames = []
+    for number in range(9):
+        frame = still.copy()
+        frame[10:20, 5 * number : 5 * number + 9] = 250, 30, 200
+        frames.append(np.clip(frame + np.rint(rng.normal(0, 2, frame.shape)), 0, 255).astype(np.uint8))
+    return frames
+
+
+@pytest.mark.parametrize("dither", [None, "floyd-steinberg"])
+@pytest.mark.parametrize("palettes", ["one", "frame"])
+def test_what_stands_still_does_not_change_by_a_bit(dither, palettes, noisy):
+    made = clquant.animate(noisy, 64, quality=80, dither=dither, palettes=palettes, lossy=0)
+    shown = np.stack([frame.to_array() for frame in made.frames])
+    changes = (shown[1:] != shown[:-1]).any(axis=3)
+    assert changes[:, 22:].mean() < 0.01
+    plain = clquant.animate(noisy, 64, hold=0, dither=dither, palettes=palettes)
+    before = np.stack([frame.to_array() for frame in plain.frames])
+    assert (before[1:] != before[:-1]).any(axis=3)[:, 22:].mean() > 0.3
+    for format in ("GIF", "PNG", "WEBP"):
+        data = made.to_bytes(format)
+        assert len(data) < len(plain.to_bytes(format))
+        with PIL.Image.open(io.BytesIO(data)) as image:
+            for number, frame in enumerate(shown):
+                image.seek(number)
+                assert np.array_equal(np.asarray(image.convert("RGB")), frame)
+
+
+def test_loss_is_bounded_and_saves_bytes(noisy):
+    exact = clquant.animate(noisy, 256, lossy=0)
+    lossy = clquant.animate(noisy, 256, lossy=30)
+    sizes = [len(film.to_bytes("GIF")) for film in (exact, lossy)]
+    assert sizes[1] < 0.95 * sizes[0]
+    shown, _ = decoded(lossy.to_bytes("GIF"))
+    differences = np.stack([one.picture[:, :, :3].astype(int) for one in shown]) - np.stack(
+        [frame.to_array() for frame in exact.frames]
+    )
+    squares = differences**2 @ [2, 4, 1]
+    assert 0 < squares.max() <= 7 * 30**2
+
+
+def test_files_of_at_most_so_many_bytes(noisy, tmp_path, capsys):
+    noisy = noisy[:4]
+    whole = len(clquant.animate(noisy).to_bytes("GIF"))
+    made = clquant.animate(noisy, max_bytes=int(0.3 * whole))
+    made.save(tmp_path / "a.gif")
+    assert 0.27 * whole <= (tmp_path / "a.gif").stat().st_size <= 0.3 * whole
+    assert made.figures["bytes"] == (tmp_path / "a.gif").stat().st_size
+    assert len(clquant.animate(noisy, max_bytes=2 * whole).to_bytes("GIF")) == whole
+    with pytest.raises(InvalidArgument, match="max_bytes is 100; allowed for these frames: more than they take in 32"):
+        clquant.animate(noisy, max_bytes=100).save(tmp_path / "b.gif")
+    assert not (tmp_path / "b.gif").exists()
+    assert main(["animate", str(tmp_path / "a.gif"), "--max-bytes", "3k", "-o", str(tmp_path / "c.gif")]) == 0
+    assert "bytes (quality" in capsys.readouterr().err
+    assert (tmp_path / "c.gif").stat().st_size <= 3000
+    for wrong in ({"quality": 0}, {"hold": 16}, {"lossy": 101}, {"max_bytes": 0}):
+        with pytest.raises(InvalidArgument, match=f"{next(iter(wrong))} is"):
+            clquant.animate(noisy, **wrong)
+
+
+@pytest.mark.skipif(not shutil.which("ffmpeg") or not shutil.which("gifsicle"), reason="needs ffmpeg and gifsicle")
+def test_ffmpeg_and_gifsicle_show_the_same_pixels(noisy, tmp_path):
+    made = clquant.animate(noisy, 64, quality=85, dither="bayer8")
+    made.save(tmp_path / "a.gif")
+    expected = [one.picture[:, :, :3] for one in decoded((tmp_path / "a.gif").read_bytes())[0]]
+    command = ["ffmpeg", "-v", "error", "-i", tmp_path / "a.gif", "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
+    raw = subprocess.run(command, capture_output=True, check=True).stdout
+    assert np.array_equal(np.frombuffer(raw, np.uint8).reshape(np.shape(expected)), expected)
+    subprocess.run(["gifsicle", "--unoptimize", tmp_path / "a.gif", "-o", tmp_path / "b.gif"], check=True)
+    with PIL.Image.open(tmp_path / "b.gif") as image:
+        for number, picture in enumerate(expected):
+            image.seek(number)
+            assert np.array_equal(np.asarray(image.convert("RGB")), picture)
