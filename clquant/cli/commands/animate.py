@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "most frames a second; of pictures, how many (25)"
     option(parser, "--fps", type=float, metavar="N", traits="everyday", help=text)
     text = "width, or width and height, in pixels"
-    option(parser, "--size", type=_size, metavar="W or WxH", traits="everyday", help=text)
+    parser.add_argument("--size", type=_size, metavar="W or WxH", help=text)
     parser.add_argument("--start", type=_seconds, metavar="TIME", help="where to begin: seconds, or minutes:seconds")
     parser.add_argument("--end", type=_seconds, metavar="TIME", help="where to end")
     option(
