@@ -28,24 +28,9 @@ def shown(value: object) -> str:
 
 
 def array(name: str, value: Any, allowed: str, kinds: str | None = None) -> npt.NDArray[Any]:
-    """A NumPy array of what a person gave.
+    """Make a NumPy array of what a person gave, of dtype kinds in `kinds` if given; device arrays come to the host.
 
-    Parameters
-    ----------
-    name : str
-    value : array_like or pyopencl.array.Array
-        What is on a device comes to the host, on the array's own queue.
-    allowed : str
-        What the error says is taken.
-    kinds : str, optional
-        The dtypes' kinds that are taken (`numpy.dtype.kind`); default: all.
-
-    Raises
-    ------
-    InvalidArgument
-        If it is ragged, or on a device and without a queue or not contiguous.
-    InvalidType
-        If it makes no array, or one of another kind.
+    `allowed` ends the error's sentence.
     """
     if isinstance(value, Array):
         value = _downloaded(name, value)
@@ -72,20 +57,7 @@ def _downloaded(name: str, value: Array) -> npt.NDArray[Any]:
 
 
 def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
-    """An integer within ``low..high`` (no upper bound where `high` is None).
-
-    Parameters
-    ----------
-    name : str
-        The argument's name, for the message.
-    value : int or NumPy integer
-        Booleans and floats are refused, whole or not.
-    low, high : int
-
-    Raises
-    ------
-    InvalidType, InvalidArgument
-    """
+    """Check an integer from `low` to `high` (None: no bound); booleans and floats are refused."""
     allowed = f"an integer from {low} to {high}" if high is not None else f"an integer of at least {low}"
     if isinstance(value, _NO_NUMBERS) or not isinstance(value, numbers.Integral | np.integer):
         raise InvalidType(f"{name} is {shown(value)}; allowed: {allowed}")
@@ -96,18 +68,7 @@ def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
 
 
 def real(name: str, value: Any, low: float, high: float = math.inf) -> float:
-    """A finite real number within ``low..high``.
-
-    Parameters
-    ----------
-    name : str
-    value : int, float or NumPy number
-    low, high : float
-
-    Raises
-    ------
-    InvalidType, InvalidArgument
-    """
+    """Check a finite real number from `low` to `high`."""
     allowed = f"a number from {low:g} to {high:g}" if high < math.inf else f"a number of at least {low:g}"
     if isinstance(value, _NO_NUMBERS) or not isinstance(value, numbers.Real | np.integer | np.floating):
         raise InvalidType(f"{name} is {shown(value)}; allowed: {allowed}")
@@ -121,18 +82,7 @@ def real(name: str, value: Any, low: float, high: float = math.inf) -> float:
 
 
 def choice(name: str, value: Any, allowed: Iterable[T]) -> T:
-    """One of the allowed values.
-
-    Parameters
-    ----------
-    name : str
-    value : object
-    allowed : iterable
-
-    Raises
-    ------
-    InvalidArgument
-    """
+    """Check that a value is one of the allowed ones."""
     options = list(allowed)
     for option in options:
         if type(value) is type(option) and value == option:
@@ -141,36 +91,14 @@ def choice(name: str, value: Any, allowed: Iterable[T]) -> T:
 
 
 def boolean(name: str, value: Any) -> bool:
-    """True or False.
-
-    Parameters
-    ----------
-    name : str
-    value : bool or NumPy bool
-
-    Raises
-    ------
-    InvalidType
-    """
+    """Check True or False."""
     if not isinstance(value, bool | np.bool_):
         raise InvalidType(f"{name} is {shown(value)}; allowed: True or False")
     return bool(value)
 
 
 def seed(value: Any, name: str = "random_state") -> int:
-    """A seed: an integer from 0 to 2^64 - 1.
-
-    Parameters
-    ----------
-    value : int, None, numpy.random.RandomState or numpy.random.Generator
-        By scikit-learn's rule, None draws from NumPy's global random state, and a generator is drawn from, so that each
-        call has another seed. Only integers give the same result again.
-    name : str
-
-    Raises
-    ------
-    InvalidType, InvalidArgument
-    """
+    """Check a seed, 0 to 2^64 - 1; by scikit-learn's rule None and generators are drawn from, anew at each call."""
     if value is None:
         return int(np.random.randint(0, 2**63, dtype=np.int64))  # noqa: NPY002 - the global state is the rule
     if isinstance(value, int):  # before `numpy.random` is touched, which NumPy imports when it is first asked for
@@ -183,17 +111,7 @@ def seed(value: Any, name: str = "random_state") -> int:
 
 
 def callback(name: str, value: Any) -> Callable[..., object] | None:
-    """A callable or None.
-
-    Parameters
-    ----------
-    name : str
-    value : callable or None
-
-    Raises
-    ------
-    InvalidType
-    """
+    """Check a callable or None."""
     if value is not None and not callable(value):
         raise InvalidType(f"{name} is {shown(value)}; allowed: a callable or None")
     return value  # type: ignore[no-any-return]

@@ -39,13 +39,7 @@ Cells = tuple[int, int, int, int]
 
 
 def is_finer(space: Space, searches: int, limits: Limits) -> bool:
-    """Whether so many comparisons in all make cells half as long worthwhile.
-
-    Parameters
-    ----------
-    searches : int
-        Pixels times entries.
-    """
+    """Whether so many comparisons (pixels times entries) make cells half as long worthwhile."""
     deep_on_cpu = space.bits == 16 and limits.is_cpu and not limits.is_simulator
     return searches >= (min(FINER_PAYS, DEEP_FINER_PAYS_ON_CPUS) if deep_on_cpu else FINER_PAYS)
 
@@ -89,17 +83,8 @@ class CandidateGrid:
 class CandidateLister:
     """Makes the lists of one palette; their memory belongs to a scope.
 
-    Parameters
-    ----------
-    extent : sequence of int
-        The largest coordinate of each axis, 3 or 4; the least is 0.
-    bits : int
-        8 or 16: of the values that the coordinates were made of (`cl/common/squared.h`).
-    points : pyopencl.Buffer
-        (count, 4) int32: the palette's coordinates, 1 to 65536 of them; those of entries that are not `listed` are
-        farther than all of the space.
-    listed : (n,) ndarray
-        Ascending indices of the entries that differ.
+    `extent` has the largest coordinate of each axis, `bits` are 8 or 16, `points` a buffer of (count, 4) int32 in which
+    entries that are not `listed` (ascending indices) are farther than all of the space.
     """
 
     def __init__(
@@ -129,13 +114,7 @@ class CandidateLister:
         return CandidateGrid(starts, self._scope.copy_of(listed), (1, 1, 1, 1), shift, len(listed))
 
     def fine(self, shift: int) -> CandidateGrid:
-        """A grid of lists, coarser or whole where they grow too long.
-
-        Parameters
-        ----------
-        shift : int
-            log2 of a cell's side.
-        """
+        """Make a grid of cells of side 2^`shift`; a coarser one, or one cell, if lists grow too long."""
         coarse = self._lists(shift + PARENT_STEP, None)
         if coarse is None:
             return self.whole()

@@ -31,28 +31,14 @@ class ColorLookup:
         self._kernel = program.kernel("apply_palette")
 
     def apply(self, indices: Buffer, count: int, out: Buffer) -> None:
-        """Queue the lookup.
-
-        Parameters
-        ----------
-        indices : pyopencl.Buffer
-            (count) of the palette's index dtype, each below the palette's length.
-        out : pyopencl.Buffer
-            Gets (count, 4) uint8 where the palette has alpha, else (count, 3).
-        """
+        """Queue the lookup of (count) indices into (count, 3) or (count, 4) uint8."""
         items = -(-count // PIXELS_PER_ITEM)
         group = self._session.work_group_size(self._kernel, self._session.tuned("mapping.group"))
         self._session.launch(self._kernel, items, group, indices, self._colors, out, np.uint64(count))
 
 
 def applied(chosen: Any, palette: Palette, queue: CommandQueue | None) -> Any:
-    """The colours (H, W, 3 or 4) uint8 of indices (H, W); on the device for a device array.
-
-    Parameters
-    ----------
-    chosen : ndarray or pyopencl.array.Array
-        Of the palette's index dtype.
-    """
+    """The colours (H, W, 3 or 4) uint8 of indices (H, W); on the device for a device array."""
     channels = palette.colors.shape[1]
     if isinstance(chosen, Array):
         session = open_session(queue, [chosen])

@@ -44,15 +44,7 @@ class LaneSearch(PixelSearch):
 def launch_lanes(
     palette: PaletteOnDevice, file: str, kernel_name: str, batch: PixelBatch, entry_bytes: int, **own: Any
 ) -> None:
-    """Queue a kernel that takes `LANE_PARAMETERS` of `cl/mapping/candidates_lanes.h`, with a memo for each work-item.
-
-    Parameters
-    ----------
-    entry_bytes : int
-        What the kernel remembers of a colour.
-    **own
-        The kernel's own arguments, besides those of the batch and the memo.
-    """
+    """Queue a kernel of `LANE_PARAMETERS` of `cl/mapping/candidates_lanes.h`; a memo entry has `entry_bytes` bytes."""
     session = palette.session
     kernel = session.program(file, **palette.constants(batch.channels)).kernel(kernel_name)
     most = session.limits.max_alloc // entry_bytes

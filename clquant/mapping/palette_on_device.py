@@ -87,13 +87,7 @@ class PaletteOnDevice:
         return found
 
     def constants(self, channels: int) -> dict[str, int | str]:
-        """Compile-time constants of `cl/mapping/nearest.h`.
-
-        Parameters
-        ----------
-        channels : int
-            Of the pixels: 1, 3 or 4.
-        """
+        """Compile-time constants of `cl/mapping/nearest.h` for pixels of 1, 3 or 4 channels."""
         return {
             "CHANNELS": channels,
             "INDEX": "uchar" if self.index_bytes == 1 else "ushort",
@@ -103,15 +97,10 @@ class PaletteOnDevice:
         }
 
     def arguments(self, fine: bool = True, searches: bool = True) -> dict[str, Any]:
-        """What a kernel takes as `PALETTE_PARAMETERS` of `cl/mapping/nearest.h`, by name.
+        """Arguments by name for `PALETTE_PARAMETERS` of `cl/mapping/nearest.h`.
 
-        Parameters
-        ----------
-        fine : bool
-            Whether to search a candidate grid, if that is worthwhile; else all entries are in one cell.
-        searches : bool
-            Whether the kernel looks at more than the points; else these stand for all other buffers, so that a picture
-            waits for no more copies than it needs.
+        `fine`: with a candidate grid if that is worthwhile, else one cell. Without `searches`, for kernels that read
+        the points alone, these stand for all other buffers, so that a picture waits for fewer copies.
         """
         if not searches:
             buffers = ("tables", "points", "colors", "starts", "list", "missing")
@@ -185,21 +174,7 @@ class PaletteOnDevice:
         searches: bool = True,
         **constants: int,
     ) -> None:
-        """Queue a kernel that takes `PALETTE_PARAMETERS` of `cl/mapping/nearest.h` and arguments of its own.
-
-        Parameters
-        ----------
-        channels : int
-            Of the pixels: 1, 3 or 4.
-        items : int or tuple of int
-            Work-items, along one or two dimensions.
-        group : int
-            Most work-items of a group.
-        own : mapping
-            The kernel's own arguments by name.
-        **constants : int
-            The kernel's own, besides those of `constants`.
-        """
+        """Queue a kernel that takes `PALETTE_PARAMETERS` of `cl/mapping/nearest.h`, and arguments of its own."""
         kernel = self.session.program(file, **self.constants(channels), **constants).kernel(kernel_name)
         local = self.session.work_group_size(kernel, group)
         sizes: Any = (local, 1) if isinstance(items, tuple) else local

@@ -24,16 +24,7 @@ VARIANTS = (
 
 
 def search_of(palette: PaletteOnDevice, channels: int, table: tuple[Variant, ...] = VARIANTS) -> Any:
-    """The strategy that maps, or dithers, a palette's pixels on its device: for those of 16 bits the portable form.
-
-    Parameters
-    ----------
-    channels : int
-        Of the pixels: 1, 3 or 4.
-    table : tuple of Variant
-        Whose launchers are classes with a constructor from a palette, best first; all but the last, which does every
-        palette, with `suits(palette, channels)`.
-    """
+    """Choose the first form of a table that suits a palette on its device; for 16 bits the portable one."""
     chosen = palette.session.choose(table) if palette.space.bits == 8 else table[-1]
     *special, general = chosen.launchers
     form = next((each for each in special if each.suits(palette, channels)), general)

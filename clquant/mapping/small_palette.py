@@ -43,13 +43,7 @@ class SmallPalette:
         self.launch(FILE, "map_pixels", batch)
 
     def launch(self, file: str, kernel_name: str, batch: PixelBatch, **own: Any) -> None:
-        """Queue a kernel with the arguments of `cl/mapping/small_palette.cl` and its own.
-
-        Parameters
-        ----------
-        **own
-            The kernel's own arguments.
-        """
+        """Queue a kernel with the arguments of `cl/mapping/small_palette.cl` and its own."""
         session = self._palette.session
         kernel = session.program(file, CHANNELS=batch.channels).kernel(kernel_name)
         given = {"entries": self._entries, "colors": np.uint32(self._count), **batch.arguments}
