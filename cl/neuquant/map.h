@@ -93,6 +93,28 @@ int moved(const int node, const ulong pull, const divisor_t by, const int gain)
     return node + (int)(((long)(mean - node) * gain + 32768) >> 16);
 }
 
+/* Returns a node that is drawn to (x, y, z, w) / weight by 1 - exp(-weight); w is read where there are four coordinates.
+ * Were it a function, PoCL 3.0 would make wrong code of neuquant/small_images.cl. */
+#if DIMS == 4
+#define DRAW_FOURTH(to, w, by, gain) (to).w = moved((to).w, w, by, gain);
+#else
+#define DRAW_FOURTH(to, w, by, gain)
+#endif
+#define DRAW(node, weight, x, y, z, w, decay)                                                                          \
+    {                                                                                                                  \
+        if (weight == 0)                                                                                               \
+            return node;                                                                                               \
+        const int gain =                                                                                               \
+            weight >= SAME_WEIGHT ? 65536 : 65536 - (int)((decay[weight >> 8] * decay[256 + (weight & 255)]) >> 16);   \
+        const divisor_t by = divisor_of(weight);                                                                       \
+        int4 to = node;                                                                                                \
+        to.x = moved(node.x, x, by, gain);                                                                             \
+        to.y = moved(node.y, y, by, gain);                                                                             \
+        to.z = moved(node.z, z, by, gain);                                                                             \
+        DRAW_FOURTH(to, w, by, gain)                                                                                   \
+        return to;                                                                                                     \
+    }
+
 /* Node i after a batch: the closed form of the sequential moves of all points that its neighbours won. A win at
  * distance d pulls by L(d) = -ln(1 - a(d)) (`pull`, 12 fraction bits, for d < reach, which is above 0), pulls add up to
  * E, and the node moves by 1 - exp(-E) towards the mean weighted by pull. exp(-E) is decay[E >> 8] *
@@ -138,19 +160,7 @@ int4 updated_node(const int i, const int4 node, const int colors, WON_MEMORY *re
         w += (ulong)l * fourth;
 #endif
     }
-    if (weight == 0)
-        return node;
-    const int gain =
-        weight >= SAME_WEIGHT ? 65536 : 65536 - (int)((decay[weight >> 8] * decay[256 + (weight & 255)]) >> 16);
-    const divisor_t by = divisor_of(weight);
-    int4 to = node;
-    to.x = moved(node.x, x, by, gain);
-    to.y = moved(node.y, y, by, gain);
-    to.z = moved(node.z, z, by, gain);
-#if DIMS == 4
-    to.w = moved(node.w, w, by, gain);
-#endif
-    return to;
+    DRAW(node, weight, x, y, z, w, decay)
 }
 
 /* A node as searches see it: rounded half up to SEARCH_SHIFT fraction bits, as a whole number below 2^12. */

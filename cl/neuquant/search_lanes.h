@@ -289,26 +289,11 @@ SMALL void clear_margins(__local uint *won, const int colors)
     }
 }
 
-/* The end of updated_node of neuquant/map.h: a node that is drawn to (x, y, z, w) / weight by 1 - exp(-weight). Were it
- * a function there as well, PoCL 3.0 would make wrong code of neuquant/small_images.cl. */
+/* A node by DRAW of neuquant/map.h. */
 SMALL int4 drawn_node(const int4 node, const uint weight, const ulong x, const ulong y, const ulong z, const ulong w,
                       __global const uint *restrict decay)
 {
-    if (weight == 0)
-        return node;
-    const int gain =
-        weight >= SAME_WEIGHT ? 65536 : 65536 - (int)((decay[weight >> 8] * decay[256 + (weight & 255)]) >> 16);
-    const divisor_t by = divisor_of(weight);
-    int4 to = node;
-    to.x = moved(node.x, x, by, gain);
-    to.y = moved(node.y, y, by, gain);
-    to.z = moved(node.z, z, by, gain);
-#if DIMS == 4
-    to.w = moved(node.w, w, by, gain);
-#else
-    (void)w;
-#endif
-    return to;
+    DRAW(node, weight, x, y, z, w, decay)
 }
 
 /* What eight nodes' neighbours on both sides won; `other` is 0 if the two are the same nodes. */

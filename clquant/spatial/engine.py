@@ -166,10 +166,8 @@ class SpatialPalette(PaletteEngine):
 
         Parameters
         ----------
-        image, progress, out, memory, resume
-            As `PaletteEngine.predict` takes them.
-        dither : None, bool, str or object
-            By search if nothing else is named; None maps to the nearest colours.
+        image, dither, progress, out, memory, resume
+            As `PaletteEngine.predict` takes them; `dither` None maps to the nearest colours.
 
         Returns
         -------
@@ -197,10 +195,8 @@ class SpatialPalette(PaletteEngine):
 
         Parameters
         ----------
-        image, progress, out, memory, resume
-            As `PaletteEngine.predict` takes them.
-        dither : None, bool, str or object
-            By search if nothing else is named; None maps to the nearest colours.
+        image, dither, progress, out, memory, resume
+            As `PaletteEngine.predict` takes them; `dither` None maps to the nearest colours.
 
         Returns
         -------
@@ -221,10 +217,8 @@ class SpatialPalette(PaletteEngine):
 
         Parameters
         ----------
-        image, progress
-            As `PaletteEngine.predict` takes them.
-        dither : None, bool, str or object
-            By search if nothing else is named; None maps to the nearest colours.
+        image, dither, progress
+            As `PaletteEngine.predict` takes them; `dither` None maps to the nearest colours.
 
         Returns
         -------
