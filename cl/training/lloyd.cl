@@ -42,12 +42,12 @@ inline ulong take_sum(__global sum_t *sums, size_t place, uint capacity, uint pa
 
 /* The sums of a piece become part of the totals, and are emptied.
  *
- * NDRange: 1-D, groups of any size, one for each of `size` codewords; more do nothing. piece: its number. errors: per
- * codeword, its blocks' squared error less their squared lengths (|c|^2 n - 2 c.S; may wrap below 0). worst: emptied.
+ * NDRange: 1-D, groups of any size, one for each of `size` codewords; more do nothing. piece: its number. adds: whether to
+ * what is there. errors: per codeword, its blocks' squared error less their squared lengths (|c|^2 n - 2 c.S; may wrap below 0). worst: emptied.
  * Local memory: error, one ulong per work-item.
  */
-__kernel void vq_fold(__global sum_t *sums, const uint size, const uint piece, __global const value_t *codebook,
-                      __global ulong *totals, __global ulong *errors, __global uint *worst, const uint capacity,
+__kernel void vq_fold(__global sum_t *sums, const uint size, const uint piece, const uint adds,
+                      __global const value_t *codebook, __global ulong *totals, __global ulong *errors, __global uint *worst, const uint capacity,
                       const uint parts, __local ulong *error)
 {
     const uint j = get_group_id(0);
@@ -59,7 +59,7 @@ __kernel void vq_fold(__global sum_t *sums, const uint size, const uint piece, _
     ulong own = 0;
     for (uint k = lane; k < COLUMNS; k += lanes) {
         const ulong sum = take_sum(sums, row + k, capacity, parts);
-        totals[row + k] = (piece ? totals[row + k] : 0) + sum;
+        totals[row + k] = (adds ? totals[row + k] : 0) + sum;
         if (k < K)
             own -= 2 * (ulong)codebook[(size_t)j * K + k] * sum;
         else
@@ -71,7 +71,7 @@ __kernel void vq_fold(__global sum_t *sums, const uint size, const uint piece, _
         return;
     for (uint i = 1; i < lanes; ++i)
         own += error[i];
-    errors[j] = (piece ? errors[j] : 0) + own;
+    errors[j] = (adds ? errors[j] : 0) + own;
     worst[piece * capacity + j] = 0;
 }
 

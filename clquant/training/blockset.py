@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,6 +130,13 @@ class BlockSet:
     def total_weight(self) -> int:
         """The sum of the weights; the number of blocks if they have none."""
         return self.count if self.weights is None else int(self.weights.sum(dtype=np.int64))
+
+    def runs(self) -> Iterator[tuple[int, Buffer, int]]:
+        """The number of each piece's first block, its buffer, and how many blocks it has."""
+        first = 0
+        for piece in self.pieces:
+            yield first, piece.blocks, piece.count
+            first += piece.count
 
     def read(self, number: int) -> npt.NDArray[np.integer[Any]]:
         """Wait for all blocks, and repeat the first one up to the count asked for."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Buffer, LocalMemory, PreparedLaunch, Program, Scope, Session, Variant
+from clquant.runtime import LocalMemory, PreparedLaunch, Program, Scope, Session, Variant
 from clquant.training.blockset import BlockSet, Piece
 from clquant.training.codewords import MOST_CHANGES, Codewords
 from clquant.training.merging import Merging
@@ -58,7 +58,8 @@ class Lloyd:
         form = session.choose(SUMS)
         self._sums = Sums(session, scope, blocks, words.capacity, form.name == "parts")
         self._program = self._built(form)
-        self._squares = self._sum_of_squares(scope)
+        self._square_launches = self._prepare_squares(scope)
+        self.queue_squares()
         capacity, pieces = words.capacity, len(blocks.pieces)
         self.totals = scope.empty(8 * capacity * (blocks.shape.components + 1))
         self._errors = scope.empty(8 * capacity)
@@ -98,21 +99,27 @@ class Lloyd:
         group = self._session.work_group_size(kernel, self._session.tuned("vq.train_group"))
         return self._session.prepare(scope, kernel, items, group, *arguments, **named)
 
-    def _sum_of_squares(self, scope: Scope) -> Buffer:
-        """A buffer that begins with the weighted sum of the blocks' squared lengths."""
+    def _prepare_squares(self, scope: Scope) -> list[PreparedLaunch]:
+        """The launches that leave the weighted sum of the blocks' squared lengths at the beginning of `_squares`."""
         session, pieces = self._session, self._blocks.pieces
         kernel = self._program.kernel("vq_squares")
         group = session.work_group_size(kernel, session.tuned("vq.train_group"))
         items = [min(_SQUARES, -(-piece.count // _BLOCKS_PER_SQUARE)) for piece in pieces]
         items = [-(-each // group) * group for each in items]
-        squares = scope.empty(8 * sum(items))
+        self._squares = squares = scope.empty(8 * sum(items))
+        launches = []
         for number, piece in enumerate(pieces):
             arguments = piece.blocks, np.uint32(piece.count), piece.weights, squares, np.uint32(sum(items[:number]))
-            session.launch(kernel, items[number], group, *arguments)
+            launches.append(session.prepare(scope, kernel, items[number], group, *arguments))
         total = self._program.kernel("vq_sum_squares")
         lanes = session.work_group_size(total, _STATE_GROUP, 8)
-        session.launch(total, lanes, lanes, squares, np.uint32(sum(items)), LocalMemory(8 * lanes))
-        return squares
+        whole = squares, np.uint32(sum(items)), LocalMemory(8 * lanes)
+        return [*launches, session.prepare(scope, total, lanes, lanes, *whole)]
+
+    def queue_squares(self) -> None:
+        """Queue the sum of the blocks' squared lengths, which blocks that changed need again."""
+        for launch in self._square_launches:
+            launch.queue()
 
     def _prepare_search(self, scope: Scope, piece: Piece) -> PreparedLaunch:
         shape = self._blocks.shape
@@ -123,7 +130,7 @@ class Lloyd:
         session, words = self._session, self._words
         kernel = self._program.kernel("vq_fold")
         lanes = 1 if session.limits.is_cpu else session.work_group_size(kernel, _FOLD_GROUP, 8)
-        sizes = {"size": 0, "piece": number, "capacity": words.capacity, "parts": self._sums.parts}
+        sizes = {"size": 0, "piece": number, "adds": number > 0, "capacity": words.capacity, "parts": self._sums.parts}
         return session.prepare(
             *(scope, kernel, words.capacity * lanes, lanes),
             sums=self._sums.tables,
@@ -208,6 +215,14 @@ class Lloyd:
             for accumulation in accumulations:
                 accumulation.queue()
             fold.queue()
+
+    def queue_sums(self, adds: bool) -> None:
+        """Queue the assignment of all blocks and their sums, on top of those of the blocks before if it `adds`."""
+        self._is_settled = False
+        self._resize()
+        self._folds[0].set(adds=np.uint32(adds))
+        self._queue_sums()
+        self._folds[0].set(adds=np.uint32(0))
 
     def _queue_worst(self) -> None:
         """Queue what finds the worst block of each codeword, if any codeword is dead."""

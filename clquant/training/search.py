@@ -186,9 +186,10 @@ class Search:
         indices: Buffer,
         offset: int = 0,
         own: Buffer | None = None,
+        index: str | None = None,
     ) -> None:
-        """Queue the search for every block of a picture."""
-        kind = index_type(self._capacity)
+        """Queue the search for every block of a picture; `index` is the type of the indices, by default the least."""
+        kind = index or index_type(self._capacity)
         sizes, arguments = self._searching(image, height, width, indices, offset, own, kind)
         self._session.launch(*sizes, **arguments)
 

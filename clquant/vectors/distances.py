@@ -2,52 +2,104 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Session
+from clquant.runtime import Array, Buffer, Session
 from clquant.training.blocks import BlockShape
 from clquant.training.part import Rows
-from clquant.training.search import index_dtype, open_search
+from clquant.training.search import Search, open_search
+from clquant.vectors.device_rows import DeviceRows
+from clquant.vectors.fixed_point import FixedPoint
 
 _GROUP = 64
+_TRANSFORMED_BYTES = 1 << 26  # of distances at once
+
+# The number of a run's first row, a buffer with its rows as whole numbers, and how many they are.
+Run = tuple[int, Buffer, int]
+Labels = npt.NDArray[np.int32] | Array
 
 
-def nearest(session: Session, codebook: Rows, rows: Rows, shape: BlockShape) -> npt.NDArray[np.int32]:
+def runs_of(rows: DeviceRows, fixed: FixedPoint) -> Iterator[Run]:
+    """All rows in runs that the device holds, each until the next is asked for."""
+    count, whole = rows.source.count, rows.whole(fixed)
+    if whole is not None:
+        yield 0, whole, count
+        return
+    steps = list(rows.steps(0, count))
+    for (first, end), (begin, stop) in zip(steps, [*steps[1:], (count, count)], strict=True):
+        with rows.session.scope() as scope:
+            words = rows.words(scope, fixed, first, end)
+            rows.read_ahead(begin, stop)
+            yield first, words, end - first
+
+
+def nearest(
+    session: Session, codebook: Rows, shape: BlockShape, runs: Iterable[Run], count: int, on_device: bool
+) -> Labels:
     """The index of the nearest codeword of each row, the lowest on ties."""
-    made = np.empty(len(rows), np.int32)
-    most = max(1, session.limits.max_alloc // max(shape.nbytes, 2))
-    dtype = index_dtype(len(codebook))
+    made = session.new_array(count, np.int32) if on_device else np.empty(count, np.int32)
     with open_search(session, codebook, shape) as search:
-        for first in range(0, len(rows), most):
-            part = rows[first : first + most]
+        for first, words, number in runs:
+            if isinstance(made, Array):
+                search.run(words, number, shape.columns, cast(Buffer, made.data), first, index="int")
+            else:
+                with session.scope() as scope:
+                    labels = _labels(session, scope, search, words, number, shape)
+                    made[first : first + number] = session.download(labels, number, np.int32)
+    return session.hand_over(made) if isinstance(made, Array) else made
+
+
+def _labels(session: Session, scope: Any, search: Search, words: Buffer, number: int, shape: BlockShape) -> Buffer:  # noqa: ARG001
+    labels: Buffer = scope.empty(4 * number)
+    search.run(words, number, shape.columns, labels, index="int")
+    return labels
+
+
+def squared_errors(
+    session: Session, codebook: Rows, shape: BlockShape, runs: Iterable[Run]
+) -> Iterator[tuple[int, npt.NDArray[np.uint64]]]:
+    """The squared distance of each row to its nearest codeword, a run of rows at a time with its first row's number."""
+    kernel = session.program("vectors/distances.cl", **shape.constants()).kernel("row_errors")
+    group = session.work_group_size(kernel, _GROUP)
+    with open_search(session, codebook, shape) as search, session.scope() as outer:
+        words = outer.copy_of(np.ascontiguousarray(codebook))
+        for first, rows, number in runs:
             with session.scope() as scope:
-                indices = scope.empty(dtype.itemsize * len(part))
-                search.run(scope.copy_of(part), len(part), shape.columns, indices)
-                made[first : first + most] = session.download(indices, len(part), dtype)
-    return made
+                labels = _labels(session, scope, search, rows, number, shape)
+                errors = scope.empty(8 * number)
+                session.launch(kernel, number, group, rows, np.uint32(number), words, labels, errors)
+                found = session.download(errors, number, np.uint64)
+            yield first, found
 
 
-def squared_errors(codebook: Rows, rows: Rows, labels: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """The squared distance of each row to the codeword of its label."""
-    errors: npt.NDArray[np.int64] = ((rows.astype(np.int64) - codebook[labels]) ** 2).sum(1)
-    return errors
-
-
-def all_distances(session: Session, codebook: Rows, rows: Rows, shape: BlockShape) -> npt.NDArray[np.uint64]:
-    """Squared distances of each row to each codeword, (n, k)."""
-    size = len(codebook)
-    made = np.empty((len(rows), size), np.uint64)
-    most = max(1, session.limits.max_alloc // max(shape.nbytes, 8 * size))
+def all_distances(
+    session: Session, codebook: Rows, shape: BlockShape, runs: Iterable[Run], count: int, scale: float, on_device: bool
+) -> npt.NDArray[np.float64] | Array:
+    """Squared distances of each row to each codeword, (n, k); whole numbers stand for multiples of `scale`."""
+    size, exponent = len(codebook), np.int32(2 * math.frexp(scale)[1] - 2)
+    made = session.new_array((count, size), np.float64) if on_device else np.empty((count, size))
     kernel = session.program("vectors/distances.cl", **shape.constants()).kernel("row_distances")
     group = session.work_group_size(kernel, _GROUP)
-    with session.scope() as scope:
-        words = scope.copy_of(codebook)
-        for first in range(0, len(rows), most):
-            part = rows[first : first + most]
-            with session.scope() as inner:
-                found = inner.empty(8 * len(part) * size)
-                sizes = np.uint32(len(part)), np.uint32(size)
-                session.launch(kernel, len(part) * size, group, inner.copy_of(part), sizes[0], words, sizes[1], found)
-                made[first : first + most] = session.download(found, (len(part), size), np.uint64)
-    return made
+    most = max(1, min(_TRANSFORMED_BYTES, session.limits.max_alloc) // (8 * size))
+    with session.scope() as outer:
+        words = outer.copy_of(np.ascontiguousarray(codebook))
+        for first, rows, number in runs:
+            if isinstance(made, Array):
+                sizes = np.uint32(number), words, np.uint32(size), exponent
+                session.launch(kernel, number * size, group, rows, *sizes, made.data, np.uint64(first * size))
+                continue
+            for begin in range(0, number, most):
+                share = min(most, number - begin)
+                with session.scope() as scope:
+                    found, own = scope.empty(8 * share * size), scope.empty(share * shape.nbytes)
+                    session.copy(own, rows, share * shape.nbytes, begin * shape.nbytes)
+                    sizes = np.uint32(share), words, np.uint32(size), exponent
+                    session.launch(kernel, share * size, group, own, *sizes, found, np.uint64(0))
+                    target = made[first + begin : first + begin + share]
+                    session.download_into(target, found)
+    return session.hand_over(made) if isinstance(made, Array) else made

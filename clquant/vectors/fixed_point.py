@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,12 +37,16 @@ class FixedPoint:
         """Of rows."""
         return BlockShape(1, components, 1, self.bits)
 
-    def encode(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.integer[Any]]:
-        """Rows as whole numbers, C-contiguous."""
+    def keeps(self, dtype: np.dtype[Any]) -> bool:
+        """Whether numbers of a dtype are the whole numbers."""
+        return dtype == np.uint8 and self.bits == 8 and self.offset == 0 and self.scale == 1 and not self.is_normalized
+
+    def encode(self, rows: npt.NDArray[Any], first: int = 0) -> npt.NDArray[np.integer[Any]]:
+        """Rows as whole numbers, C-contiguous; `first` is the number of the first, for errors."""
         number = np.uint8 if self.bits == 8 else np.uint16
-        if rows.dtype == np.uint8 and self.bits == 8 and self.offset == 0 and self.scale == 1:
+        if self.keeps(rows.dtype):
             return np.ascontiguousarray(rows)
-        real = normalized(rows) if self.is_normalized else rows.astype(np.float64)
+        real = normalized(rows, first) if self.is_normalized else rows.astype(np.float64)
         whole = np.rint(real / self.scale) + self.offset
         return np.ascontiguousarray(np.clip(whole, 0, (1 << self.bits) - 1).astype(number))
 
@@ -54,21 +59,30 @@ class FixedPoint:
         return real.astype(self.dtype)
 
 
-def normalized(rows: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def normalized(rows: npt.NDArray[Any], first: int) -> npt.NDArray[np.float64]:
     """Rows of length 1, by integer sums of squares, so that the bits are the same everywhere."""
     real = rows.astype(np.float64)
     exponents = np.frexp(np.abs(real).max(1))[1]
     whole = np.rint(np.ldexp(real, (_UNIT_BITS - exponents)[:, None]))
     squares = (whole.astype(np.int64) ** 2).sum(1)
     if not bool(squares.all()):
-        row = int(np.flatnonzero(squares == 0)[0])
-        raise InvalidArgument(f"X has only zeros in row {row} of a portion; allowed for metric='cosine': other rows")
+        row = first + int(np.flatnonzero(squares == 0)[0])
+        raise InvalidArgument(f"X has only zeros in row {row}; allowed for metric='cosine': other rows")
     made: npt.NDArray[np.float64] = whole / np.sqrt(squares.astype(np.float64))[:, None]
     return made
 
 
-def fixed_point(source: RowSource, weighted: bool, is_normalized: bool, scale: float | None) -> FixedPoint:
-    """The fixed point of rows, by their largest magnitude and the bits that sums of squared errors leave."""
+def fixed_point(
+    source: RowSource,
+    weighted: bool,
+    is_normalized: bool,
+    scale: float | None,
+    ends: Callable[[], tuple[float, float]] | None = None,
+) -> FixedPoint:
+    """The fixed point of rows, by their largest magnitude and the bits that sums of squared errors leave.
+
+    `ends` finds the least and the largest number; by default the host does.
+    """
     dtype = source.dtype
     if dtype in _EXACT and not is_normalized:
         return FixedPoint(dtype, 8, _EXACT[dtype], 1.0, False)
@@ -77,7 +91,7 @@ def fixed_point(source: RowSource, weighted: bool, is_normalized: bool, scale: f
         raise InvalidArgument(f"X has {source.count} rows of {source.components}; allowed: fewer of this dtype")
     is_unsigned = dtype == np.uint16 and not is_normalized
     low, high = (0, (1 << bits) - 1) if is_unsigned else (-(1 << bits - 1), (1 << bits - 1) - 1)
-    least, largest = (-1.0, 1.0) if is_normalized else _ends(source)
+    least, largest = (-1.0, 1.0) if is_normalized else ends() if ends else source_ends(source)
     unit = _scale(largest, high, least, low) if scale is None else scale
     if dtype in _INTEGERS and not is_normalized and scale is None:
         unit = max(unit, 1.0)
@@ -97,7 +111,7 @@ def _decoded(dtype: np.dtype[Any], is_normalized: bool) -> np.dtype[Any]:
     return np.dtype(np.float32 if dtype in (np.float16, np.float32) else np.float64)
 
 
-def _ends(source: RowSource) -> tuple[float, float]:
+def source_ends(source: RowSource) -> tuple[float, float]:
     """The least and the largest number."""
     found = [(float(rows.min()), float(rows.max())) for _, rows in source.portions()]
     return min(low for low, _ in found), max(high for _, high in found)

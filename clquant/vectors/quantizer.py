@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,17 +12,17 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.images.lazy import memory_bytes
-from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, Progress, ProgressCallback, open_session
+from clquant.runtime import Array, CommandQueue, InvalidArgument, InvalidType, Progress, ProgressCallback, open_session
 from clquant.training.search import MAX_CODEBOOK
 from clquant.training.training import Plan
-from clquant.vectors.distances import all_distances, nearest, squared_errors
-from clquant.vectors.fit import Fitted, batch_totals, train_rows
+from clquant.vectors.device_rows import DeviceRows
+from clquant.vectors.distances import Labels, all_distances, nearest, runs_of, squared_errors
+from clquant.vectors.fit import Fitted, batch_totals, is_kept, portion_of, train_rows
 from clquant.vectors.fixed_point import FixedPoint, fixed_point
 from clquant.vectors.rows import RowSource, read_rows, row_weights
 from clquant.vectors.saved import Arrays, Saved, State, fixed_of, fixed_state, words_of
 
 INITS, METRICS = ("k-means++", "splitting"), ("sqeuclidean", "cosine")
-_TRANSFORMED_BYTES = 1 << 26  # of distances at once
 
 
 class VectorQuantizer(Saved):
@@ -57,8 +59,8 @@ class VectorQuantizer(Saved):
     cluster_centers_, codebook_ : ndarray, shape (k, d)
         The codewords, in increasing order of their sums; of X's dtype, float32 for float16, float64 for integers of 32
         and 64 bits. With "cosine" of a float's dtype.
-    labels_ : ndarray of int32, shape (n,)
-        The codeword of each row of `fit`.
+    labels_ : ndarray or device array of int32, shape (n,)
+        The codeword of each row of `fit`; on the device if the rows were.
     inertia_ : float
         The sum of squared distances of the rows of `fit` to their codewords, weighted.
     n_iter_ : int
@@ -78,7 +80,7 @@ class VectorQuantizer(Saved):
     stream_method = "predict"
     cluster_centers_: npt.NDArray[Any]
     codebook_: npt.NDArray[Any]
-    labels_: npt.NDArray[np.int32]
+    labels_: Labels
     inertia_: float
     n_iter_: int
     n_features_in_: int
@@ -192,8 +194,8 @@ class VectorQuantizer(Saved):
             words, steps = self._words, self.n_iter_ + 1
         source = self._given(X)
         weights = row_weights(sample_weight, source.count)
-        session = open_session(self.queue)
-        totals = batch_totals(session, self._fixed, source, weights, words)
+        with self._rows(source) as rows:
+            totals = batch_totals(rows, self._fixed, weights, words)
         self._totals = totals + getattr(self, "_totals", np.uint64(0))
         counts = self._totals[:, -1:]
         means = (2 * self._totals[:, :-1] + counts) // np.maximum(2 * counts, 1)
@@ -203,7 +205,7 @@ class VectorQuantizer(Saved):
         self.inertia_, self.n_iter_ = -self.score(X, sample_weight=sample_weight), steps
         return self
 
-    def predict(self, X: Any) -> npt.NDArray[np.int32]:
+    def predict(self, X: Any) -> Labels:
         """The index of the nearest codeword of each row, the lowest on ties.
 
         Parameters
@@ -213,7 +215,8 @@ class VectorQuantizer(Saved):
 
         Returns
         -------
-        ndarray of int32, shape (n,)
+        ndarray or device array of int32, shape (n,)
+            On the device, on the same queue, if `X` is there.
 
         Raises
         ------
@@ -223,17 +226,16 @@ class VectorQuantizer(Saved):
             If `X` is not allowed or cannot be read.
         """
         source = self._given(X)
-        session = open_session(self.queue)
-        shape = self._fixed.shape(source.components)
-        found = [nearest(session, self._words, self._fixed.encode(rows), shape) for _, rows in source.portions()]
-        return np.concatenate(found)
+        with self._rows(source) as rows:
+            shape, runs = self._fixed.shape(source.components), runs_of(rows, self._fixed)
+            return nearest(rows.session, self._words, shape, runs, source.count, source.is_on_device)
 
     def fit_predict(
         self,
         X: Any,
         y: Any = None,
         sample_weight: npt.ArrayLike | None = None,
-    ) -> npt.NDArray[np.int32]:
+    ) -> Labels:
         """`fit`, then `labels_`.
 
         Parameters
@@ -243,7 +245,8 @@ class VectorQuantizer(Saved):
 
         Returns
         -------
-        ndarray of int32, shape (n,)
+        ndarray or device array of int32, shape (n,)
+            On the device, on the same queue, if `X` is there.
 
         Raises
         ------
@@ -252,7 +255,7 @@ class VectorQuantizer(Saved):
         """
         return self.fit(X, y, sample_weight).labels_
 
-    def transform(self, X: Any) -> npt.NDArray[np.float64]:
+    def transform(self, X: Any) -> npt.NDArray[np.float64] | Array:
         """Squared distances of each row to all codewords.
 
         Parameters
@@ -261,7 +264,8 @@ class VectorQuantizer(Saved):
 
         Returns
         -------
-        ndarray of float64, shape (n, k)
+        ndarray or device array of float64, shape (n, k)
+            On the device, on the same queue, if `X` is there.
 
         Raises
         ------
@@ -269,20 +273,17 @@ class VectorQuantizer(Saved):
             As `predict`.
         """
         source = self._given(X)
-        session, unit = open_session(self.queue), self._fixed.scale**2
-        shape, step = self._fixed.shape(source.components), max(1, _TRANSFORMED_BYTES // (8 * len(self._words)))
-        made = np.empty((source.count, len(self._words)))
-        for first, rows in source.portions(min(step, source.portion_rows())):
-            squares = all_distances(session, self._words, self._fixed.encode(rows), shape)
-            made[first : first + len(rows)] = squares * unit
-        return made
+        with self._rows(source) as rows:
+            shape, runs = self._fixed.shape(source.components), runs_of(rows, self._fixed)
+            given = rows.session, self._words, shape, runs, source.count, self._fixed.scale
+            return all_distances(*given, source.is_on_device)
 
     def fit_transform(
         self,
         X: Any,
         y: Any = None,
         sample_weight: npt.ArrayLike | None = None,
-    ) -> npt.NDArray[np.float64]:
+    ) -> npt.NDArray[np.float64] | Array:
         """`fit`, then `transform` of the same rows.
 
         Parameters
@@ -354,16 +355,25 @@ class VectorQuantizer(Saved):
             As `predict`.
         """
         source = self._given(X)
-        session, shape = open_session(self.queue), self._fixed.shape(source.components)
         row_weights(sample_weight, source.count)  # refuses wrong ones
         weights = None if sample_weight is None else np.asarray(sample_weight, np.float64)
         total = 0.0
-        for first, rows in source.portions():
-            whole = self._fixed.encode(rows)
-            errors = squared_errors(self._words, whole, nearest(session, self._words, whole, shape))
-            own = errors if weights is None else errors * weights[first : first + len(rows)]
-            total += math.fsum(own.tolist())
+        with self._rows(source) as rows:
+            shape, runs = self._fixed.shape(source.components), runs_of(rows, self._fixed)
+            for first, errors in squared_errors(rows.session, self._words, shape, runs):
+                own = (
+                    [int(errors.sum())] if weights is None else (errors * weights[first : first + len(errors)]).tolist()
+                )
+                total += math.fsum(own)
         return -total * self._fixed.scale**2
+
+    @contextlib.contextmanager
+    def _rows(self, source: RowSource, memory: int | None = None, keep: bool = False) -> Iterator[DeviceRows]:
+        """Rows on the device; if `keep`, they stay there as they are, too, if there is room."""
+        session = open_session(self.queue, [source.source] if source.is_on_device else [])
+        with session.scope() as scope:
+            most = portion_of(source, memory_bytes(memory))
+            yield DeviceRows(session, scope, source, keep and is_kept(session, source), most)
 
     def _train(self, source: RowSource, sample_weight: Any, progress: Progress, memory: int) -> Fitted:
         """The codewords for some rows, by parameters that are checked here."""
@@ -373,13 +383,16 @@ class VectorQuantizer(Saved):
         runs, seed = params.integer("n_init", self.n_init, 1), params.seed(self.random_state)
         weights = row_weights(sample_weight, source.count)
         metric = params.choice("metric", self.metric, METRICS)
-        fixed = fixed_point(source, weights is not None, metric == "cosine", self._checked_scale())
-        given = None if isinstance(self.init, str) else self._start(fixed, size, source.components)
-        rounds = params.integer("refine", self.refine, 0, 1000) if given is None else 0
-        kind = params.choice("init", self.init, INITS) if given is None else given
-        steps = params.integer("max_iter", self.max_iter, 1)
-        plans = [Plan(size, kind, steps, rounds, (seed + run) % 2**64) for run in range(runs if given is None else 1)]
-        fitted = train_rows(open_session(self.queue), source, fixed, weights, plans, progress, memory)
+        rounds, steps = params.integer("refine", self.refine, 0, 1000), params.integer("max_iter", self.max_iter, 1)
+        kind = params.choice("init", self.init, INITS) if isinstance(self.init, str) else None
+        scale = self._checked_scale()
+        with self._rows(source, memory, keep=source.dtype.itemsize > 1) as rows:
+            fixed = fixed_point(source, weights is not None, metric == "cosine", scale, rows.ends)
+            if kind is None:
+                plans = [Plan(size, self._start(fixed, size, source.components), steps, 0, seed)]
+            else:
+                plans = [Plan(size, kind, steps, rounds, (seed + run) % 2**64) for run in range(runs)]
+            fitted = train_rows(rows, fixed, weights, plans, progress, memory)
         largest = 1.0 if sample_weight is None else float(np.max(np.asarray(sample_weight, np.float64)))
         return fitted.weighing(largest if weights is None else largest / 4095)
 

@@ -49,24 +49,40 @@ class RowSource:
         """Of all rows."""
         return self.count * self.components * self.dtype.itemsize
 
+    @property
+    def is_on_device(self) -> bool:
+        """Whether the rows are a device array."""
+        return isinstance(self.source, Array)
+
     def portion_rows(self, nbytes: int = PORTION_BYTES) -> int:
         """Rows of which float64 copies take so many bytes."""
         return max(1, nbytes // (8 * self.components))
 
-    def read(self, first: int, end: int) -> npt.NDArray[Any]:
-        """Some rows; of floats only finite ones."""
-        rows = np.asarray(self.source[first:end])
+    def raw(self, first: int, end: int) -> npt.NDArray[Any]:
+        """Some rows as they are, on the host."""
+        rows = self.source[first:end]
+        rows = np.asarray(rows.get() if self.is_on_device else rows)
         if rows.dtype != self.dtype or rows.shape != (min(end, self.count) - first, self.components):
             raise InvalidType(f"X gives rows {rows.shape} of {rows.dtype}; allowed: those of its own shape and dtype")
-        if rows.dtype.kind == "f" and not bool(np.isfinite(rows).all()):
-            raise InvalidArgument("X holds NaN or infinity; allowed: finite numbers")
         return rows
+
+    def read(self, first: int, end: int) -> npt.NDArray[Any]:
+        """Some rows, on the host; of floats only finite ones."""
+        return finite(self.raw(first, end), first)
 
     def portions(self, rows: int | None = None) -> Iterator[tuple[int, npt.NDArray[Any]]]:
         """All rows in order, with the number of each portion's first one."""
         step = self.portion_rows() if rows is None else rows
         for first in range(0, self.count, step):
             yield first, self.read(first, first + step)
+
+
+def finite(rows: npt.NDArray[Any], first: int) -> npt.NDArray[Any]:
+    """Rows of which the first has the number `first`, if all are finite."""
+    if rows.dtype.kind == "f" and not bool(np.isfinite(rows).all()):
+        row = first + int(np.flatnonzero(~np.isfinite(rows).all(1))[0])
+        raise InvalidArgument(f"X holds NaN or infinity in row {row}; allowed: finite numbers")
+    return rows
 
 
 def read_rows(given: Any) -> RowSource:
@@ -102,9 +118,9 @@ def _is_store(given: Any) -> bool:
     return named and not known and not hasattr(given, "__dlpack__") and not hasattr(given, "iloc")
 
 
-def _in_memory(given: Any) -> npt.NDArray[Any]:
+def _in_memory(given: Any) -> Any:
     if isinstance(given, Array):
-        return np.asarray(given.get())
+        return given if given.flags.c_contiguous else given.copy()
     try:
         dense = hasattr(given, "__dlpack__") and not isinstance(given, np.ndarray)
         rows = np.from_dlpack(given) if dense else np.asarray(given)

@@ -1,0 +1,161 @@
+"""Rows on the device: their ends, and the whole numbers that they are searched and trained as.
+
+The kernels are in `cl/vectors/device_rows.cl`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.runtime import Array, Buffer, InvalidArgument, Scope, Session
+from clquant.vectors.fixed_point import FixedPoint, source_ends
+from clquant.vectors.rows import RowSource, finite
+
+_TYPES = {"u1": "uchar", "i1": "char", "u2": "ushort", "i2": "short", "f2": "ushort", "f4": "float"}  # in OpenCL C
+_MOST_EXPONENT = 100  # of scales by which products are exact in fp32, or round to 0
+_END_ITEMS, _GROUP = 1 << 14, 64
+_NONE = np.uint32(2**32 - 1)
+
+
+class DeviceRows:
+    """Rows of a source that the device turns into whole numbers, as far as it can; the host does others."""
+
+    def __init__(self, session: Session, scope: Scope, source: RowSource, keep: bool, most: int | None = None) -> None:
+        self.session = session
+        self.source = source
+        self.most = source.portion_rows() if most is None else most  # rows at once
+        self._scope = scope
+        self._keep = keep and not source.is_on_device
+        self._kept: dict[int, Buffer] = {}
+        self._is_finite = source.dtype.kind != "f"
+        self._bad = scope.empty(4)
+        self._threads: ThreadPoolExecutor | None = None
+        self._ahead: tuple[int, int, Future[npt.NDArray[Any]]] | None = None
+
+    def steps(self, first: int, end: int) -> Iterator[tuple[int, int]]:
+        """Cut rows into runs of at most `most`, at its multiples."""
+        while first < end:
+            stop = min((first // self.most + 1) * self.most, end)
+            yield first, stop
+            first = stop
+
+    def read_ahead(self, first: int, end: int) -> None:
+        """Begin to read rows that will be asked for next, if that takes time."""
+        if self.source.is_lazy and first < end:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(1)
+                self._scope.at_end(self._threads.shutdown)
+            self._ahead = first, end, self._threads.submit(self.source.raw, first, end)
+
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest number; raises where one is not finite."""
+        source, components = self.source, np.uint32(self.source.components)
+        if source.dtype.str[1:] not in _TYPES:
+            return source_ends(source)
+        kernel = self._program(np.dtype(np.uint8), 0).kernel("row_ends")
+        group = self.session.work_group_size(kernel, _GROUP)
+        items = -(-min(_END_ITEMS, source.count * source.components) // group) * group
+        lows = self._scope.empty(8 * items)
+        self._begin_check()
+        for first, stop in self.steps(0, source.count):
+            with self.session.scope() as scope:
+                raw, place = self._raw(scope, first, stop)
+                sizes = np.uint64(place), np.uint64((stop - first) * source.components), components
+                given = np.uint32(first == 0), lows, self._bad, np.uint32(0)
+                self.session.launch(kernel, items, group, raw, *sizes, *given)
+            self._end_check(first)
+        found = self.session.download(lows, (items, 2), np.float32)
+        self._is_finite = True
+        return float(found[:, 0].min()), float(found[:, 1].max())
+
+    def write(self, fixed: FixedPoint, first: int, end: int, target: Buffer) -> None:
+        """Fill a buffer with rows as whole numbers."""
+        session, components = self.session, self.source.components
+        row_bytes = fixed.shape(components).nbytes
+        self._begin_check()
+        for begin, stop in self.steps(first, end):
+            offset = (begin - first) * row_bytes
+            if not self._is_converted(fixed):
+                session.write(target, fixed.encode(finite(self._read(begin, stop), begin), begin), offset)
+                continue
+            with session.scope() as scope:
+                raw, place = self._raw(scope, begin, stop)
+                if fixed.keeps(self.source.dtype):
+                    session.copy(target, raw, (stop - begin) * row_bytes, place, offset)
+                    continue
+                kernel = self._program(fixed.shape(components).dtype, (1 << fixed.bits) - 1).kernel("row_words")
+                numbers = np.uint64((stop - begin) * components)
+                session.launch(
+                    *(kernel, int(numbers), session.work_group_size(kernel, _GROUP)),
+                    rows=raw,
+                    first=np.uint64(place),
+                    count=numbers,
+                    columns=np.uint32(components),
+                    factor=np.float32(1 / fixed.scale),
+                    zero=np.float32(fixed.offset),
+                    words=target,
+                    offset=np.uint64(offset // fixed.shape(components).dtype.itemsize),
+                    bad=self._bad,
+                    row0=np.uint32(begin - first),
+                )
+        self._end_check(first)
+
+    def words(self, scope: Scope, fixed: FixedPoint, first: int, end: int) -> Buffer:
+        """Rows as whole numbers, in a buffer of the scope."""
+        target = scope.empty((end - first) * fixed.shape(self.source.components).nbytes)
+        self.write(fixed, first, end, target)
+        return target
+
+    def whole(self, fixed: FixedPoint) -> Buffer | None:
+        """All rows, if they are a buffer of whole numbers as they are."""
+        array = self.source.source
+        return array.base_data if self.source.is_on_device and fixed.keeps(array.dtype) and not array.offset else None
+
+    def _is_converted(self, fixed: FixedPoint) -> bool:
+        """Whether the device makes the whole numbers."""
+        fits = 2.0**-_MOST_EXPONENT <= fixed.scale <= 2.0**_MOST_EXPONENT
+        return fits and not fixed.is_normalized and self.source.dtype.str[1:] in _TYPES
+
+    def _program(self, word: np.dtype[Any], top: int) -> Any:
+        kind, is_half = _TYPES[self.source.dtype.str[1:]], int(self.source.dtype.str[1:] == "f2")
+        words = "uchar" if word.itemsize == 1 else "ushort"
+        return self.session.program("vectors/device_rows.cl", SOURCE=kind, IS_HALF=is_half, WORD=words, TOP=top)
+
+    def _raw(self, scope: Scope, first: int, end: int) -> tuple[Buffer, int]:
+        """A buffer with rows as they are, and the place of the first number in it."""
+        if self.source.is_on_device:
+            array: Array = self.source.source
+            return cast(Buffer, array.base_data), array.offset // array.dtype.itemsize + first * self.source.components
+        begin = first // self.most * self.most
+        if begin not in self._kept:
+            own = np.ascontiguousarray(self._read(first, end))
+            own = own.astype(own.dtype.newbyteorder("="), copy=False)
+            if not self._keep or first != begin:
+                return scope.copy_of(own), 0
+            self._kept[begin] = self._scope.copy_of(own)
+        return self._kept[begin], (first - begin) * self.source.components
+
+    def _read(self, first: int, end: int) -> npt.NDArray[Any]:
+        """Rows of the host, read ahead or now."""
+        if self._ahead is not None and self._ahead[:2] == (first, end):
+            rows = self._ahead[2].result()
+            self._ahead = None
+            return rows
+        return self.source.raw(first, end)
+
+    def _begin_check(self) -> None:
+        if not self._is_finite:
+            self.session.fill(self._bad, _NONE, 4)
+
+    def _end_check(self, first: int) -> None:
+        """Raise if a kernel met a row that is not finite; `first` is the row from which it counts."""
+        if self._is_finite:
+            return
+        bad = int(self.session.download(self._bad, 1, np.uint32)[0])
+        if bad != _NONE:
+            raise InvalidArgument(f"X holds NaN or infinity in row {first + bad}; allowed: finite numbers")
