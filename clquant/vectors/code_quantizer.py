@@ -241,7 +241,7 @@ class CodeQuantizer(Saved):
     def _given(self, rows: Any) -> RowSource:
         """Rows to be coded."""
         self._check_fitted("codebooks_")
-        source = read_rows(rows)
+        source = read_rows(rows).on_host()
         if source.components != self.n_features_in_:
             expecting = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
             raise InvalidArgument(f"X has {source.components} features, but {expecting}")
@@ -261,7 +261,7 @@ class CodeQuantizer(Saved):
 
 def read_for(rows: Any, n_bits: Any) -> RowSource:
     """Rows of `fit`, at least as many as codewords."""
-    source = read_rows(rows)
+    source = read_rows(rows).on_host()
     size = 1 << params.integer("n_bits", n_bits, 1, MOST_BITS)
     if source.count < size:
         raise InvalidArgument(f"X has n_samples={source.count} rows; allowed: at least {size}, 2^n_bits")

@@ -19,8 +19,8 @@ from clquant.vectors.fixed_point import FixedPoint
 from clquant.vectors.lazy_training import LazySums, LazyTraining, Weights
 from clquant.vectors.rows import RowSource
 
-DEVICE_SHARE = 3  # rows take at most a third of a device's memory, beside samples and what steps need
-MOST_AT_ONCE = 1 << 26  # bytes of rows in a portion, or a quarter of the host memory that they may take
+_DEVICE_SHARE = 3  # rows take at most a third of a device's memory, beside samples and what steps need
+_MOST_AT_ONCE = 1 << 26  # bytes of rows in a portion, or a quarter of the host memory that they may take
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,12 +41,12 @@ class Fitted:
 def portion_of(source: RowSource, memory: int) -> int:
     """Rows in a portion, by the host memory that lazy rows may take."""
     row_bytes = source.components * max(source.dtype.itemsize, 2)
-    return max(1, min(MOST_AT_ONCE, memory // 4) // row_bytes)
+    return max(1, min(_MOST_AT_ONCE, memory // 4) // row_bytes)
 
 
 def is_kept(session: Session, source: RowSource) -> bool:
     """Whether the device has room for rows as they are, beside their whole numbers."""
-    return not source.is_lazy and 2 * source.nbytes <= session.limits.global_memory // DEVICE_SHARE
+    return not source.is_lazy and 2 * source.nbytes <= session.limits.global_memory // _DEVICE_SHARE
 
 
 def train_rows(
@@ -60,7 +60,7 @@ def train_rows(
     """The codewords of the plan that gives the least error, the first of equals."""
     session, source = rows.session, rows.source
     shape = fixed.shape(source.components)
-    room = session.limits.global_memory // DEVICE_SHARE
+    room = session.limits.global_memory // _DEVICE_SHARE
     in_portions = source.count * shape.nbytes > room or (source.is_lazy and source.nbytes > memory)
     best: training.Trained | None = None
     with session.scope() as scope:

@@ -81,7 +81,7 @@ def _coded(rotated: Whole, parts: Sequence[VectorQuantizer], words: list[Any]) -
             queue=part.queue,
         ).fit(small[:, own])
         found = few.codebook_.astype(np.float64)
-        words[number], coded[:, own] = found * unit, found[few.labels_]
+        words[number], coded[:, own] = found * unit, found[np.asarray(few.labels_)]
     return coded
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -205,6 +205,10 @@ class VectorQuantizer(Saved):
         self.inertia_, self.n_iter_ = -self.score(X, sample_weight=sample_weight), steps
         return self
 
+    @overload
+    def predict(self, X: Array) -> Array: ...
+    @overload
+    def predict(self, X: Any) -> npt.NDArray[np.int32]: ...
     def predict(self, X: Any) -> Labels:
         """The index of the nearest codeword of each row, the lowest on ties.
 

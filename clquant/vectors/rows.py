@@ -54,6 +54,10 @@ class RowSource:
         """Whether the rows are a device array."""
         return isinstance(self.source, Array)
 
+    def on_host(self) -> RowSource:
+        """The same rows, downloaded if they are a device array."""
+        return RowSource(self.raw(0, self.count), False) if self.is_on_device else self
+
     def portion_rows(self, nbytes: int = PORTION_BYTES) -> int:
         """Rows of which float64 copies take so many bytes."""
         return max(1, nbytes // (8 * self.components))

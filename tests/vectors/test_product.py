@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from clquant import ClquantError, ProductQuantizer, ResidualQuantizer, StoppedError, VectorQuantizer
-from clquant.vectors import codes, fit, opq, rotation, rows
+from clquant.vectors import codes, fit, opq, rotation
 from tests.reference import vectors as reference
 
 Rows = npt.NDArray[Any]
@@ -119,7 +119,7 @@ def test_portions_and_files_give_the_same_bits(
     monkeypatch.setattr(opq, "ROUNDS", 3)
     expected, found = model.fit(given).codebooks_, model.encode(given)
     np.save(tmp_path / "rows.npy", given)
-    monkeypatch.setattr(rows.RowSource.portion_rows, "__defaults__", (8 * 8 * 40,))
+    monkeypatch.setattr(fit, "_MOST_AT_ONCE", 4 * 8 * 40)
     monkeypatch.setattr(fit, "_DEVICE_SHARE", 1 << 60)
     model.fit(tmp_path / "rows.npy")
     assert np.array_equal(model.codebooks_, expected)

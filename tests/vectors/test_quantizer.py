@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from clquant import ClquantError, VectorQuantizer, runtime
-from clquant.vectors import fit, rows
+from clquant.vectors import fit
 from tests.reference import vectors as reference
 from tests.reference import vq_training
 
@@ -131,8 +131,7 @@ def test_portions_give_the_same_bits(
     expected = model.fit(given, sample_weight=weights).codebook_
     labels, inertia = model.labels_, model.inertia_
     np.save(tmp_path / "rows.npy", given)
-    monkeypatch.setattr(rows, "PORTION_BYTES", 8 * 5 * 50)
-    monkeypatch.setattr(rows.RowSource.portion_rows, "__defaults__", (8 * 5 * 50,))
+    monkeypatch.setattr(fit, "_MOST_AT_ONCE", 4 * 5 * 50)
     monkeypatch.setattr(fit, "_DEVICE_SHARE", 1 << 60)
     for source in (given, tmp_path / "rows.npy", np.load(tmp_path / "rows.npy", mmap_mode="r")):
         model.fit(source, sample_weight=weights)
@@ -154,6 +153,57 @@ def test_files_of_vectors(queue: Any, rng: np.random.Generator, tmp_path: pathli
     for path, message in (("y.fvecs", "no file of rows"), ("z.npy", "cannot read"), ("z.txt", "allowed: .npy")):
         with pytest.raises(ClquantError, match=message):
             VectorQuantizer(4, queue=queue).fit(tmp_path / path)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int16, np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("metric", ["sqeuclidean", pytest.param("cosine", marks=pytest.mark.full)])
+def test_device_arrays_stay_there_and_give_the_bits_of_host_rows(
+    queue: Any, rng: np.random.Generator, dtype: Any, metric: str
+) -> None:
+    given = (rng.normal(0, 30, (157, 5)) + (120 if np.dtype(dtype).kind == "u" else 0)).astype(dtype)
+    there = runtime.Array(queue, given.shape, given.dtype)
+    there.set(given)
+    host = VectorQuantizer(7, refine=2, metric=metric, queue=queue).fit(given)
+    device = VectorQuantizer(7, refine=2, metric=metric).fit(there)
+    np.testing.assert_array_equal(device.codebook_, host.codebook_)
+    assert device.inertia_ == host.inertia_
+    for made, expected in (
+        (device.labels_, host.labels_),
+        (device.predict(there), host.predict(given)),
+        (device.transform(there), host.transform(given)),
+    ):
+        assert isinstance(made, runtime.Array)
+        assert made.dtype == expected.dtype
+        np.testing.assert_array_equal(made.get(), expected)
+    assert device.score(there) == host.score(given)
+    words, codewords = host._fixed.encode(given).astype(np.int64), host._words.astype(np.int64)
+    squares = ((words[:, None] - codewords) ** 2).sum(2) * host.scale_**2
+    np.testing.assert_array_equal(host.transform(given), squares)
+
+
+def test_half_floats_are_read_by_their_bits(queue: Any) -> None:
+    """All finite ones, subnormal numbers among them: words on the device are those of the host."""
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    every = every[np.isfinite(every)][:, None]
+    model = VectorQuantizer(5, refine=0, max_iter=2, scale=2.0**-24, queue=queue)
+    for source in (every, every.astype(np.float64)):
+        model.fit(source)
+        np.testing.assert_array_equal(model.labels_, VectorQuantizer.predict(model, every.astype(np.float64)))
+
+
+def test_errors_name_the_row_of_all(queue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fit, "_MOST_AT_ONCE", 4 * 5 * 10)
+    given = np.ones((50, 5), np.float32)
+    given[43, 2] = np.nan
+    for dtype in (np.float32, np.float64):
+        with pytest.raises(ClquantError, match="NaN or infinity in row 43;"):
+            VectorQuantizer(2, queue=queue).fit(given.astype(dtype))
+    model = VectorQuantizer(2, queue=queue).fit(given[:20] * np.arange(20, dtype=np.float32)[:, None])
+    with pytest.raises(ClquantError, match="NaN or infinity in row 43;"):
+        model.predict(given)
+    given[43] = 0
+    with pytest.raises(ClquantError, match="only zeros in row 43;"):
+        VectorQuantizer(2, metric="cosine", queue=queue).fit(given)
 
 
 def test_cosine_is_of_normalized_rows(queue: Any, rng: np.random.Generator) -> None:
