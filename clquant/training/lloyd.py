@@ -277,6 +277,14 @@ class Lloyd:
             share = min(2 * share, longest)
         return most
 
+    def step(self) -> tuple[int, bool]:
+        """Make a plain step; returns the error before it and whether anything moved."""
+        self._session.fill(self._words.changes, np.zeros(1, np.uint32), 4)
+        self.queue_step()
+        moved = bool(self._session.download(self._words.changes, 1, np.uint32)[0])
+        self._is_settled = not moved
+        return int(self._session.download(self._state, _STATE, np.uint64)[0]), moved
+
     def read_totals(self) -> npt.NDArray[np.uint64]:
         """Sums of the blocks of each codeword, (size, K + 1), the last column their weights; waits for them."""
         return self._session.download(self.totals, (self._words.size, self._blocks.shape.components + 1), np.uint64)

@@ -6,8 +6,9 @@ Linde, Buzo and Gray 1980 (Lloyd steps); Zeger, Vaisey and Gersho 1992 (noise on
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,11 @@ TURNS, MOST_TURNS = 4, 16  # samples in turn, more if blocks are; at least twice
 _MOST_TURN_BYTES = 1 << 26  # of a sample in turn, and of all if they are more than the fewest
 # The start has a quarter more codewords than wanted, an eighth where samples are taken in turn; the surplus merges.
 SURPLUS, TURN_SURPLUS = 4, 8
+# Rows of numbers: blocks per codeword of the samples for the first half of the rounds, and of each in turn; steps per
+# round on samples in turn, and on all; components from which on noise is less.
+ROWS_FIRST, ROWS_TURN, ROWS_LEAST_TURN = 32, 256, 32768
+ROWS_TURN_STEPS, ROWS_WHOLE_STEPS = 24, 16
+ROWS_COMPONENTS = 16
 _AMPLITUDE = 443  # of noise as large as the root mean squared error (see `Motion`)
 _QUARTERS = 7  # of the way to the mean that annealed steps go
 
@@ -54,6 +60,7 @@ class Plan:
     max_iter: int
     refine: int
     seed: int
+    of_rows: bool = False  # of numbers: steps and noise of another rule, and never worse than without rounds
 
 
 @dataclass(frozen=True)
@@ -119,10 +126,14 @@ def train_on(
         training.round(turn)
         training.report(progress, 2 + turn)
     training.finish()
-    codebook = _in_order(training.words.read())
-    error = training.whole().error()
+    codebook, error, done = training.words.read(), training.whole().error(), training.steps
+    if plan.of_rows and plan.refine:
+        with session.scope() as inner:
+            plain = _Training(session, inner, blocks, replace(plan, refine=0), steps)
+            codebook, error = plain.below(error) or (codebook, error)
+            done += plain.steps
     progress.report(stages, stages)
-    return Trained(codebook, error / (blocks.total_weight * blocks.shape.components), training.steps)
+    return Trained(_in_order(codebook), error / (blocks.total_weight * blocks.shape.components), done)
 
 
 def _in_order(codebook: Codebook) -> Codebook:
@@ -147,20 +158,33 @@ class _Training:
         self._plan = plan
         self._key = seed_key(plan.seed)
         self._blocks = blocks
+        of_rows = plan.of_rows and plan.refine > 0
         second, turn = max(LEAST_SECOND, SECOND_SAMPLE * plan.size), max(LEAST_TURN, TURN_SAMPLE * plan.size)
+        if of_rows:
+            turn = max(ROWS_LEAST_TURN, ROWS_TURN * plan.size)
         able = blocks.count if blocks.weights is None else int(np.count_nonzero(blocks.weights))
         self._early_steps = ROUND_STEPS if able >= second else FEW_STEPS
         self._late_steps = _late_steps(plan.size, able / second)
+        if of_rows:
+            self._late_steps = min(self._late_steps, ROWS_WHOLE_STEPS)
         turn_bytes = turn * blocks.shape.components
         in_turn = plan.refine > 0 and able >= 2 * turn and turn_bytes <= _MOST_TURN_BYTES
         turns = max(TURNS, min(MOST_TURNS, able // turn, _MOST_TURN_BYTES // turn_bytes))
         self._turn_steps = TURN_STEPS[1 + (turns >= MANY_TURNS) if plan.size >= MANY_IN_TURN else 0]
-        surplus = plan.size // (TURN_SURPLUS if in_turn else SURPLUS) if plan.refine else 0
+        if of_rows:
+            self._turn_steps = ROWS_TURN_STEPS
+        surplus = plan.size // (TURN_SURPLUS if in_turn and not of_rows else SURPLUS) if plan.refine else 0
         self._largest = min(plan.size + surplus, MAX_CODEBOOK)
         self.words = Codewords(session, scope, blocks.shape, self._largest)
         self.steps = 0
         self._annealed = 0
-        self._first = blocks.sample(scope, max(LEAST_FIRST, FIRST_SAMPLE * self._largest), 0, plan.seed)
+        first = ROWS_FIRST if of_rows else FIRST_SAMPLE
+        self._first = blocks.sample(scope, max(LEAST_FIRST, first * self._largest), 0, plan.seed)
+        self._amplitude = _AMPLITUDE
+        if of_rows:  # as large in all components together
+            self._amplitude = math.isqrt(
+                _AMPLITUDE**2 * ROWS_COMPONENTS // max(ROWS_COMPONENTS, blocks.shape.components)
+            )
         self._in_turn = blocks.in_turn(scope, turn, turns) if in_turn else []
         self._second = blocks
         if plan.refine and not in_turn:
@@ -202,7 +226,7 @@ class _Training:
         left = self._largest - (self._largest - size) * part // (5 * refine)
         for step in range(count):
             every, fading = refine * count, (refine - turn) * count - step
-            amplitude = _AMPLITUDE * fading * (5 * fading + every) // (10 * every**2)
+            amplitude = self._amplitude * fading * (5 * fading + every) // (10 * every**2)
             removed = self.words.size - left if step == count - 1 else 0
             motion = Motion(_QUARTERS, amplitude, self._annealed)
             self._on(sets[step % len(sets)]).queue_annealed_step(motion, repairs=step == 0, removed=removed)
@@ -217,6 +241,21 @@ class _Training:
         if tenths >= 6:
             return [self._blocks], self._late_steps
         return [self._first if tenths < 5 or self._in_turn else self._second], self._early_steps
+
+    def below(self, bound: int) -> tuple[Codebook, int] | None:
+        """Plain training and its error, if that is below a bound; given up when its steps gain too little for that."""
+        self.start()
+        lloyd, before = self.whole(), None
+        for left in range(self._plan.max_iter, 0, -1):
+            error, moved = lloyd.step()
+            self.steps += 1
+            if not moved:
+                break
+            if before is not None and error - left * (before - error) > bound:
+                return None
+            before = error
+        codebook, error = self.words.read(), lloyd.error()
+        return (codebook, error) if error < bound else None
 
     def finish(self) -> None:
         """Plain steps on all blocks until nothing moves."""

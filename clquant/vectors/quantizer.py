@@ -395,7 +395,7 @@ class VectorQuantizer(Saved):
             if kind is None:
                 plans = [Plan(size, self._start(fixed, size, source.components), steps, 0, seed)]
             else:
-                plans = [Plan(size, kind, steps, rounds, (seed + run) % 2**64) for run in range(runs)]
+                plans = [Plan(size, kind, steps, rounds, (seed + run) % 2**64, of_rows=True) for run in range(runs)]
             fitted = train_rows(rows, fixed, weights, plans, progress, memory)
         largest = 1.0 if sample_weight is None else float(np.max(np.asarray(sample_weight, np.float64)))
         return fitted.weighing(largest if weights is None else largest / 4095)

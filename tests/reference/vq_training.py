@@ -18,6 +18,7 @@ ROUND_STEPS, FEW_STEPS, LEVEL_STEPS = 5, 4, 10
 WHOLE_STEPS, MANY_WHOLE_STEPS, MANY_CODEWORDS = (24, 32), (16, 64), 512
 TURN_STEPS, MANY_IN_TURN, MANY_TURNS, LAST_STEPS = (60, 120, 240), 256, 8, 10
 SURPLUS, TURN_SURPLUS = 4, 8
+ROWS_FIRST, ROWS_TURN, ROWS_LEAST_TURN, ROWS_TURN_STEPS, ROWS_WHOLE_STEPS = 32, 256, 32768, 24, 16
 FIRST_SAMPLE, SECOND_SAMPLE, TURN_SAMPLE = 64, 256, 1024
 LEAST_FIRST, LEAST_SECOND, LEAST_TURN = 8192, 32768, 131072
 TURNS, MOST_TURNS = 4, 16
@@ -194,6 +195,26 @@ def split(blocks: Blocks, size: int, largest: int = 255) -> tuple[Rows, int]:
     return codebook, steps
 
 
+def plain_if_better(
+    blocks: Blocks, codebook: Rows, size: int, init: str, most: int, seed: int, largest: int
+) -> tuple[Rows, int]:
+    """The codebook or that of plain training, of less error; and the latter's steps, which end when they gain so little
+    that it cannot be reached any more."""
+    bound, before = blocks.statistics(codebook).error, None
+    first = sample(blocks, max(LEAST_FIRST, FIRST_SAMPLE * size), 0, seed)
+    plain, steps = (seeded(first, size, seed), 0) if init == "k-means++" else split(first, size, largest)
+    for left in range(most, 0, -1):
+        found = blocks.statistics(plain)
+        moved = repaired(means(plain, found), plain, blocks, found)
+        steps += 1
+        if np.array_equal(moved, plain):
+            break
+        if before is not None and found.error - left * (before - found.error) > bound:
+            return codebook, steps
+        before, plain = found.error, moved
+    return plain if blocks.statistics(plain).error < bound else codebook, steps
+
+
 def train(
     rows: Rows,
     weights: Rows,
@@ -204,16 +225,23 @@ def train(
     refine: int = 20,
     seed: int = 0,
     largest: int = 255,
+    of_rows: bool = False,
 ) -> tuple[Rows, float, int]:
-    """The codebook in order of brightness, its mean squared error, and the steps; components go up to `largest`."""
+    """The codebook in order of brightness, its mean squared error, and the steps; components go up to `largest`.
+
+    Of rows of numbers steps and noise have another rule, and the training without rounds is taken where it is better.
+    """
+    of_rows = of_rows and refine > 0
     whole = Blocks(rows, weights)
     if len(rows) <= size:
         codebook = np.concatenate([rows, np.repeat(rows[:1], size - len(rows), axis=0)])
         return codebook[np.lexsort((*codebook.T[::-1], codebook.sum(1)))], 0.0, 0
     able, many = np.count_nonzero(weights), max(LEAST_TURN, TURN_SAMPLE * size)
+    if of_rows:
+        many = max(ROWS_LEAST_TURN, ROWS_TURN * size)
     large_set = refine > 0 and able >= 2 * many and many * rows.shape[1] <= MOST_TURN_BYTES
-    large = min(size + size // (TURN_SURPLUS if large_set else SURPLUS), 65536) if refine else size
-    first = sample(whole, max(LEAST_FIRST, FIRST_SAMPLE * large), 0, seed)
+    large = min(size + size // (TURN_SURPLUS if large_set and not of_rows else SURPLUS), 65536) if refine else size
+    first = sample(whole, max(LEAST_FIRST, (ROWS_FIRST if of_rows else FIRST_SAMPLE) * large), 0, seed)
     several = max(LEAST_SECOND, SECOND_SAMPLE * size)
     second = sample(whole, several, 1, seed)
     early = ROUND_STEPS
@@ -222,6 +250,9 @@ def train(
         early = late = FEW_STEPS
     turns = max(TURNS, min(MOST_TURNS, able // many, MOST_TURN_BYTES // (many * rows.shape[1])))
     turn_steps = TURN_STEPS[1 + int(turns >= MANY_TURNS) if size >= MANY_IN_TURN else 0]
+    if of_rows:
+        late, turn_steps = min(late, ROWS_WHOLE_STEPS), ROWS_TURN_STEPS
+    most = math.isqrt(443**2 * 16 // max(16, rows.shape[1])) if of_rows else 443
     in_turn = [every(whole, many, i) for i in range(turns)] if large_set else []
     rounds = []
     for turn in range(refine):
@@ -241,7 +272,7 @@ def train(
         blocks = sets[place % len(sets)]
         found = blocks.statistics(codebook)
         start, left = refine * count, (refine - turn) * count - place
-        amplitude = 443 * left * (5 * left + start) // (10 * start**2)
+        amplitude = most * left * (5 * left + start) // (10 * start**2)
         moved = annealed(codebook, found, blocks.total, amplitude, step, seed, largest)
         if place == 0:
             moved = repaired(moved, codebook, blocks, found)
@@ -251,5 +282,8 @@ def train(
             moved = moved[survivors(codebook, found.counts, blocks.total, gone, largest)]
         codebook, steps = moved, steps + 1
     codebook, more = lloyd(whole, codebook, max_iter)
+    if of_rows:
+        codebook, also = plain_if_better(whole, codebook, size, init, max_iter, seed, largest)
+        more += also
     codebook = codebook[np.lexsort((*codebook.T[::-1], codebook.sum(1)))]
     return codebook, whole.statistics(codebook).error / (whole.total * rows.shape[1]), steps + more

@@ -35,7 +35,7 @@ def assert_reference(
     heavy = np.ones(len(whole), np.int64) if weights is None else weights.astype(np.int64)
     codebook, mse, steps = vq_training.train(
         whole, heavy, model.n_codewords, refine=model.refine, init=model.init, largest=(1 << bits) - 1,
-        max_iter=model.max_iter, seed=model.random_state,
+        max_iter=model.max_iter, seed=model.random_state, of_rows=True,
     )  # fmt: skip
     np.testing.assert_array_equal(model._words, codebook)
     labels = reference.squares(whole, codebook).argmin(1)
@@ -119,6 +119,18 @@ def test_the_best_of_several_seeds_is_kept(queue: Any, rng: np.random.Generator)
     best = VectorQuantizer(9, refine=0, random_state=3, n_init=3, queue=queue).fit(given)
     assert best.inertia_ == min(model.inertia_ for model in each)
     assert best.inertia_ < max(model.inertia_ for model in each)
+
+
+def test_rounds_never_lose_to_plain_steps(queue: Any, rng: np.random.Generator) -> None:
+    """With one round they would for some seed, and plain steps are taken."""
+    centers = rng.integers(30, 226, (60, 5))
+    given = (centers[rng.integers(0, 60, 400)] + rng.integers(-3, 4, (400, 5))).astype(np.uint8)
+    shares = []
+    for seed in range(6):
+        plain, annealed = (VectorQuantizer(20, refine=r, random_state=seed, queue=queue).fit(given) for r in (0, 1))
+        shares.append(annealed.inertia_ / plain.inertia_)
+        assert (shares[-1] == 1) == np.array_equal(plain.codebook_, annealed.codebook_)
+    assert min(shares) < max(shares) == 1
 
 
 @pytest.mark.parametrize("weighted", [False, pytest.param(True, marks=pytest.mark.full)])
