@@ -21,21 +21,11 @@ STDIN = "-"
 
 @dataclass(frozen=True)
 class Source:
-    """One input.
+    """One input."""
 
-    Attributes
-    ----------
-    path : str
-        A file, or ``"-"`` for standard input.
-    relative : pathlib.PurePath
-        Where its output goes below an output folder: its path below the folder it was found in.
-    found : bool
-        Whether it was found in a folder, instead of named.
-    """
-
-    path: str
-    relative: pathlib.PurePath
-    found: bool = False
+    path: str  # a file, or "-" for standard input
+    relative: pathlib.PurePath  # its path below the folder it was found in, as its result's below an output folder
+    found: bool = False  # in a folder, instead of named
 
     @property
     def piped(self) -> bool:
@@ -55,18 +45,10 @@ class Source:
 
 @dataclass(frozen=True)
 class Inputs:
-    """All inputs of a call.
-
-    Attributes
-    ----------
-    sources : tuple of Source
-        In the order given.
-    several : bool
-        Whether outputs need a folder: for more than one input, and for a folder however many files it has today.
-    """
+    """All inputs of a call, in the order given."""
 
     sources: tuple[Source, ...]
-    several: bool
+    several: bool  # outputs need a folder: for more than one input, and for a folder however many files it has today
 
     def __iter__(self) -> Iterator[Source]:
         return iter(self.sources)

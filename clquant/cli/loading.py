@@ -21,47 +21,25 @@ WITH_DPI = frozenset({"PNG", "TIFF", "BMP", "JPEG"})
 WITH_PROFILE = frozenset({"PNG", "TIFF", "WEBP", "JPEG"})
 MOST_DPI = 100_000
 _UNKEPT_TAGS = {34665: "EXIF data", 34853: "EXIF data", 700: "XMP data", 33723: "IPTC data", 330: "pictures below it"}
-# EXIF's orientations from the fifth on change rows for columns.
 # Names of PNG's texts that hold other metadata.
 _PNG_XMP, _HIDDEN_EXIF = "XML:com.adobe.xmp", ("Raw profile type exif",)
+# EXIF's orientations from the fifth on change rows for columns.
 _ORIENTATION, _FIRST_TURNED = 0x0112, 5
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A picture file's content.
+    """A picture file's content."""
 
-    Attributes
-    ----------
-    pixels : ndarray of uint8 or uint16, shape (H, W, C)
-        By the rules of `clquant.images`.
-    dpi : (float, float) or None
-        Pixels per inch across and down.
-    icc_profile : bytes or None
-        If it was kept: then the pixels are in its colours, else in sRGB.
-    frames : int
-        How many the file has, of which this is the first.
-    format : str or None
-        As Pillow names it.
-    indexed : bool
-        Whether the file has a palette.
-    data : bytes or None
-        The file, if it came through a pipe.
-    place : mapping
-        The tags of a GeoTIFF that say where it lies.
-    unkept : tuple of str
-        What else it has that no result keeps.
-    """
-
-    pixels: Any
-    dpi: tuple[float, float] | None
-    icc_profile: bytes | None
-    frames: int
-    format: str | None
-    indexed: bool
-    data: bytes | None
-    place: Mapping[int, Any] = field(default_factory=dict)
-    unkept: tuple[str, ...] = ()
+    pixels: Any  # (H, W, C) uint8 or uint16, by the rules of `clquant.images`
+    dpi: tuple[float, float] | None  # pixels per inch across and down
+    icc_profile: bytes | None  # if it was kept: then the pixels are in its colours, else in sRGB
+    frames: int  # in the file, of which this is the first
+    format: str | None  # as Pillow names it
+    indexed: bool  # the file has a palette
+    data: bytes | None  # the file, if it came through a pipe
+    place: Mapping[int, Any] = field(default_factory=dict)  # a GeoTIFF's tags that say where it lies
+    unkept: tuple[str, ...] = ()  # metadata that no result keeps
 
     @property
     def nbytes(self) -> int:
@@ -171,20 +149,11 @@ def _dpi(image: PIL.Image.Image) -> tuple[float, float] | None:
 
 @dataclass(frozen=True)
 class Film:
-    """All frames of an input.
+    """All frames of an input."""
 
-    Attributes
-    ----------
-    pictures : list of ndarray of uint8, shape (H, W, C)
-    delays : list of int
-        Milliseconds that each stands.
-    plays : int
-        How often they are shown; 0 for ever.
-    """
-
-    pictures: list[Any]
-    delays: list[int]
-    plays: int
+    pictures: list[Any]  # (H, W, C) uint8
+    delays: list[int]  # milliseconds
+    plays: int  # 0 for ever
 
 
 def load_film(source: Source, data: bytes | None = None) -> Film:
