@@ -20,6 +20,9 @@ from clquant.palette.target_quality import FewestColors, Trial, allowed_error, f
 from clquant.palette.verbs import predict, quantize, transform
 from clquant.runtime import CommandQueue, HostResult, Progress, ProgressCallback
 
+DEFAULT = "default"
+"""The `dither` that stands for an engine's `default_dither`."""
+
 __all__ = ["PaletteEngine", "predict", "quantize", "transform"]
 
 
@@ -35,6 +38,7 @@ class PaletteEngine(Estimator, abc.ABC):
     """
 
     metric: str = "l2"
+    default_dither: Any = None
     color_space: str
     queue: CommandQueue | None
     palette_: Palette
@@ -106,7 +110,7 @@ class PaletteEngine(Estimator, abc.ABC):
     def predict(
         self,
         image: ImageLike,
-        dither: Any = None,
+        dither: Any = DEFAULT,
         *,
         progress: ProgressCallback | None = None,
         out: Any = None,
@@ -120,8 +124,9 @@ class PaletteEngine(Estimator, abc.ABC):
         image : image
             Whatever `clquant.images.read` takes.
         dither : None, bool, str or object
-            None or False maps each pixel to its nearest colour in the engine's ``color_space``; ties go to the entry
-            nearer in plain 8-bit values, then to the lowest index. True is ``"leaky"``; that name, ``"blue-noise"``,
+            Default: the engine's own way: none, and of `SpatialPalette` ``"search"``. None or False maps each pixel to
+            its nearest colour in the engine's ``color_space``; ties go to the entry nearer in plain 8-bit values, then
+            to the lowest index. True is ``"leaky"``; that name, ``"blue-noise"``,
             ``"bayer"`` (or ``"bayer2"`` to ``"bayer16"``), ``"pinwheel"``, the names of `ErrorDiffusion`'s filters,
             or an object with a method `dither` (`OrderedDither`, `ErrorDiffusion`) choose a way to dither.
         progress : callable, optional
@@ -159,7 +164,7 @@ class PaletteEngine(Estimator, abc.ABC):
     def transform(
         self,
         image: ImageLike,
-        dither: Any = None,
+        dither: Any = DEFAULT,
         *,
         progress: ProgressCallback | None = None,
         out: Any = None,
@@ -185,7 +190,7 @@ class PaletteEngine(Estimator, abc.ABC):
         return transform(image, **self._given(dither, progress), out=out, memory=memory, resume=resume)
 
     def quantize(
-        self, image: ImageLike, dither: Any = None, *, progress: ProgressCallback | None = None
+        self, image: ImageLike, dither: Any = DEFAULT, *, progress: ProgressCallback | None = None
     ) -> IndexedImage:
         """The image as indices and `palette_`.
 
@@ -229,6 +234,8 @@ class PaletteEngine(Estimator, abc.ABC):
         if is_lazy(image):
             return self.fit(image, y, sample_weight, progress=progress).predict(image)
         with images.sent(image, self.queue) as (session, source):
+            if self.default_dither is not None:
+                return self.fit(source, y, sample_weight, progress=progress).predict(source, progress=progress)
             shape = (source.height, source.width)
             room = None if source.on_device else HostResult(session, shape, np.uint8)
             palette, end_fit = self._begin_fit(source, weights_of(y, sample_weight), progress)
@@ -310,7 +317,7 @@ class PaletteEngine(Estimator, abc.ABC):
             "palette": self.palette_,
             "color_space": self.color_space,
             "metric": self.metric,
-            "dither": dither,
+            "dither": self.default_dither if isinstance(dither, str) and dither == DEFAULT else dither,
             "queue": self.queue,
             "progress": progress,
         }

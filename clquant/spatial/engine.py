@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from clquant import params
-from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
 from clquant.estimator import weights_of
 from clquant.images import ImageLike, materialize, read, refuse_rows
@@ -65,6 +64,8 @@ class SpatialPalette(PaletteEngine):
     >>> SpatialPalette(2).fit_transform(image).shape
     (8, 8, 3)
     """
+
+    default_dither = "search"
 
     def __init__(
         self,
@@ -151,108 +152,3 @@ class SpatialPalette(PaletteEngine):
             found.append(copy.copy(self).fit(read(source, argument=f"images[{number}]")).palette_)
         report.report(len(sources), len(sources))
         return found
-
-    def predict(
-        self,
-        image: ImageLike,
-        dither: Any = "search",
-        *,
-        progress: ProgressCallback | None = None,
-        out: Any = None,
-        memory: Any = None,
-        resume: bool = False,
-    ) -> Any:
-        """Indices into `palette_`, by default by search.
-
-        Parameters
-        ----------
-        image, dither, progress, out, memory, resume
-            As `PaletteEngine.predict` takes them; `dither` None maps to the nearest colours.
-
-        Returns
-        -------
-        ndarray or pyopencl.array.Array
-            (H, W) uint8 up to 256 colours, else uint16; on the device for a device array.
-
-        Raises
-        ------
-        NotFittedError, InvalidArgument, InvalidType, FileError, StoppedError
-            As `PaletteEngine.predict`.
-        """
-        return super().predict(image, dither, progress=progress, out=out, memory=memory, resume=resume)
-
-    def transform(
-        self,
-        image: ImageLike,
-        dither: Any = "search",
-        *,
-        progress: ProgressCallback | None = None,
-        out: Any = None,
-        memory: Any = None,
-        resume: bool = False,
-    ) -> Any:
-        """The image in the colours of `palette_`, by default by search.
-
-        Parameters
-        ----------
-        image, dither, progress, out, memory, resume
-            As `PaletteEngine.predict` takes them; `dither` None maps to the nearest colours.
-
-        Returns
-        -------
-        ndarray or pyopencl.array.Array
-            (H, W, 3) uint8, or (H, W, 4) if the palette has alpha; on the device for a device array.
-
-        Raises
-        ------
-        NotFittedError, InvalidArgument, InvalidType, FileError, StoppedError
-            As `PaletteEngine.predict`.
-        """
-        return super().transform(image, dither, progress=progress, out=out, memory=memory, resume=resume)
-
-    def quantize(
-        self, image: ImageLike, dither: Any = "search", *, progress: ProgressCallback | None = None
-    ) -> IndexedImage:
-        """The image as indices and `palette_`, by default by search.
-
-        Parameters
-        ----------
-        image, dither, progress
-            As `PaletteEngine.predict` takes them; `dither` None maps to the nearest colours.
-
-        Returns
-        -------
-        IndexedImage
-
-        Raises
-        ------
-        NotFittedError, InvalidArgument, InvalidType, FileError, StoppedError
-            As `PaletteEngine.predict`.
-        """
-        return super().quantize(image, dither, progress=progress)
-
-    def fit_predict(
-        self, image: ImageLike, y: Any = None, sample_weight: Any = None, *, progress: ProgressCallback | None = None
-    ) -> Any:
-        """`fit` on one image, then `predict` of it, by search; the image is read once.
-
-        Parameters
-        ----------
-        image : image
-        y : object
-            Ignored; scikit-learn's pipelines give it.
-        sample_weight, progress
-            As `fit` takes them.
-
-        Returns
-        -------
-        ndarray or pyopencl.array.Array
-            As `predict`.
-
-        Raises
-        ------
-        InvalidArgument, InvalidType, FileError, StoppedError
-            As `fit` and `predict`.
-        """
-        picture = read(image)
-        return self.fit(picture, y, sample_weight, progress=progress).predict(picture, progress=progress)
