@@ -22,16 +22,10 @@ _NEIGHBOURS = np.stack(np.meshgrid(*[[0, -1, 1]] * 3, indexing="ij"), axis=-1).r
 
 @dataclass(frozen=True)
 class DisplayFormat:
-    """Bits of red, green and blue.
-
-    Attributes
-    ----------
-    bits : tuple of int
-        1 to 8 each.
-    """
+    """Bits of red, green and blue."""
 
     name: str
-    bits: tuple[int, int, int]
+    bits: tuple[int, int, int]  # 1 to 8 each
 
     def levels(self, channel: int) -> npt.NDArray[np.int64]:
         """(2^b,) int64: the 8-bit values of a channel, 0 (red) to 2, ascending."""

@@ -121,46 +121,24 @@ def _from_light(points: Int, scale: int) -> Int:
 
 @dataclass(frozen=True)
 class Definition:
-    """All that is particular to one colour space; kernels have its twin in `cl/common/color_spaces.h`.
+    """All that is particular to one colour space; kernels have its twin in `cl/common/color_spaces.h`."""
 
-    Attributes
-    ----------
-    number : int
-        `SPACE` in kernels.
-    extent, neutral : (int, int, int)
-        Largest coordinates of opaque colours of 8-bit values, and the coordinates of mid-gray.
-    depth : int
-        Extent of the axis of alpha.
-    unit : float
-        See `Space.unit`.
-    deep_scale : int
-        Steps of a coordinate of 16-bit values for one of 8-bit values.
-    to_points : callable
-        From (n, 3) int64 values and their bits to points.
-    from_points : callable
-        From points, and their steps for one of 8-bit values, to colours, around which the nearest are searched.
-    tables : callable
-        From the bits of values to the int32 tables of `cl/common/color_spaces.h`.
-    lightness : (int, int, int)
-        Weights of the axes in lightness, in 1/256.
-    is_opponent : bool
-        Whether the axes are lightness and two differences of colour already.
-    cells, lane_cells : (int, int)
-        log2 of the side of cells of candidate lists, without and with alpha: for GPUs, 2^15 to 2^16 cells, and for
-        CPUs' lanes.
-    """
-
-    number: int
+    number: int  # `SPACE` in kernels
+    # largest coordinates of opaque colours of 8-bit values, and the coordinates of mid-gray
     extent: tuple[int, int, int]
     neutral: tuple[int, int, int]
-    depth: int
-    unit: float
-    deep_scale: int
-    to_points: Callable[[Int, int], Int]
+    depth: int  # extent of the axis of alpha
+    unit: float  # see `Space.unit`
+    deep_scale: int  # steps of a coordinate of 16-bit values for one of 8-bit values
+    to_points: Callable[[Int, int], Int]  # from (n, 3) int64 values and their bits to points
+    # from points, and their steps for one of 8-bit values, to colours, around which the nearest are searched
     from_points: Callable[[Int, int], Int]
+    # from the bits of values to the int32 tables of `cl/common/color_spaces.h`
     tables: Callable[[int], npt.NDArray[np.int32]]
-    lightness: tuple[int, int, int]
-    is_opponent: bool
+    lightness: tuple[int, int, int]  # weights of the axes in lightness, in 1/256
+    is_opponent: bool  # whether the axes are lightness and two differences of colour already
+    # log2 of the side of cells of candidate lists, without and with alpha: for GPUs, 2^15 to 2^16 cells, and for CPUs'
+    # lanes
     cells: tuple[int, int]
     lane_cells: tuple[int, int]
 
@@ -237,31 +215,17 @@ NAMES = tuple(name for name in DEFINITIONS if name != LUMA_CHROMA)
 
 @dataclass(frozen=True)
 class Space:
-    """One colour space, with or without alpha; see the module's text for the definitions.
+    """One colour space, with or without alpha; see the module's text for the definitions."""
 
-    Attributes
-    ----------
-    name : str
-        ``"srgb"``, ``"linear"`` or ``"oklab"``.
-    alpha : bool
-        Whether alpha is an axis.
-    extent : tuple of int
-        Largest coordinate of each axis; the smallest is 0.
-    neutral : tuple of int
-        Coordinates of mid-gray, over which colours with alpha are composited (empty without alpha).
-    unit : float
-        Steps of a coordinate per unit of error: of one 8-bit step in sRGB; of the whole range from black to
-        white in the other two. Squared distances divided by its square are errors in those units.
-    bits : int
-        8 or 16, of the values.
-    """
-
-    name: str
-    alpha: bool
-    extent: tuple[int, ...]
+    name: str  # ``"srgb"``, ``"linear"`` or ``"oklab"``
+    alpha: bool  # whether alpha is an axis
+    extent: tuple[int, ...]  # largest coordinate of each axis; the smallest is 0
+    # coordinates of mid-gray, over which colours with alpha are composited (empty without alpha)
     neutral: tuple[int, ...]
+    # steps of a coordinate per unit of error: of one 8-bit step in sRGB; of the whole range from black to white in the
+    # other two. Squared distances divided by its square are errors in those units
     unit: float
-    bits: int = 8
+    bits: int = 8  # 8 or 16, of the values
 
     @property
     def definition(self) -> Definition:

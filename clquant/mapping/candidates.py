@@ -52,27 +52,13 @@ def fine_shift(space: Space, finer: bool) -> int:
 
 @dataclass(frozen=True)
 class CandidateGrid:
-    """Candidate lists of every cell.
+    """Candidate lists of every cell."""
 
-    Attributes
-    ----------
-    starts : pyopencl.Buffer
-        (cells + 1) uint32 into `entries`.
-    entries : pyopencl.Buffer
-        uint16 palette indices, ascending in each cell.
-    cells : tuple of int
-        Cells along each of 4 axes.
-    shift : int
-        log2 of a cell's side.
-    length : int
-        Mean length of the lists, rounded down.
-    """
-
-    starts: Buffer
-    entries: Buffer
-    cells: Cells
-    shift: int
-    length: int
+    starts: Buffer  # (cells + 1) uint32 into `entries`
+    entries: Buffer  # uint16 palette indices, ascending in each cell
+    cells: Cells  # cells along each of 4 axes
+    shift: int  # log2 of a cell's side
+    length: int  # mean length of the lists, rounded down
 
     @property
     def nbytes(self) -> int:

@@ -22,25 +22,15 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, eq=False)
 class PaletteOnDevice:
-    """A palette in one colour space; its device memory belongs to a scope.
-
-    Attributes
-    ----------
-    space : Space
-        With alpha where pixels or palette have it; of 16-bit values for pixels of 16 bits.
-    expected_pixels : int
-        How many pixels will come in all; decides whether a candidate grid or a table is worthwhile.
-    points : pyopencl.Buffer
-        (k, 4) int32: the palette's coordinates in the space.
-    """
+    """A palette in one colour space; its device memory belongs to a scope."""
 
     session: Session
     scope: Scope
     palette: Palette
-    space: Space
-    expected_pixels: int
+    space: Space  # with alpha where pixels or palette have it; of 16-bit values for pixels of 16 bits
+    expected_pixels: int  # how many pixels will come in all; decides whether a candidate grid or a table is worthwhile
     metric: str
-    points: Buffer
+    points: Buffer  # (k, 4) int32: the palette's coordinates in the space
     _made: dict[object, Any] = field(default_factory=dict)
 
     @classmethod

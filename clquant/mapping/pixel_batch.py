@@ -15,24 +15,13 @@ MIN_PIXELS_PER_ITEM = 1 << 12
 
 @dataclass(frozen=True)
 class PixelBatch:
-    """Pixels, and where the entries chosen for them go.
+    """Pixels, and where the entries chosen for them go."""
 
-    Attributes
-    ----------
-    pixels : pyopencl.Buffer
-        (count, channels) uint8 or uint16.
-    channels : int
-        1, 3 or 4.
-    out : pyopencl.Buffer
-        (count) of the palette's index dtype.
-    width : int or None
-        Pixels of a row, where neighbours below each other are similar too; changes no nearest entry.
-    """
-
-    pixels: Buffer
-    channels: int
+    pixels: Buffer  # (count, channels) uint8 or uint16
+    channels: int  # 1, 3 or 4
     count: int
-    out: Buffer
+    out: Buffer  # (count) of the palette's index dtype
+    # pixels of a row, where neighbours below each other are similar too; changes no nearest entry
     width: int | None = None
 
     @property

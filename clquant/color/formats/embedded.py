@@ -41,18 +41,12 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class _Packed:
-    """A picture as programs read it.
+    """A picture as programs read it."""
 
-    Attributes
-    ----------
-    rows : ndarray of uint8, shape (H, stride)
-    rgba : ndarray of uint8, shape (n, 4)
-    """
-
-    rows: Bytes
+    rows: Bytes  # (H, stride)
     width: int
     bits: int
-    rgba: Bytes
+    rgba: Bytes  # (n, 4)
 
     @classmethod
     def of(cls, indices: Bytes, rgba: Bytes, what: str) -> _Packed:

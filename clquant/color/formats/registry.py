@@ -29,25 +29,13 @@ Colors = npt.NDArray[np.uint8]  # (n, 3) or (n, 4)
 
 @dataclass(frozen=True)
 class Format:
-    """One kind of palette file.
-
-    Attributes
-    ----------
-    suffix : str
-        Of files that are written in it.
-    read : callable
-        From bytes to colours; raises FormatError and nothing else.
-    write : callable
-        From colours to bytes; raises InvalidArgument where the format cannot hold it.
-    signature : bytes
-        What its files begin with; empty where they have no mark.
-    """
+    """One kind of palette file."""
 
     name: str
-    suffix: str
-    read: Callable[[bytes], Colors]
-    write: Callable[[Colors], bytes]
-    signature: bytes = b""
+    suffix: str  # of files that are written in it
+    read: Callable[[bytes], Colors]  # from bytes to colours; raises FormatError and nothing else
+    write: Callable[[Colors], bytes]  # from colours to bytes; raises InvalidArgument where the format cannot hold it
+    signature: bytes = b""  # what its files begin with; empty where they have no mark
 
 
 def read_swatches(data: bytes) -> Colors:

@@ -22,42 +22,27 @@ _AT_LEAST = {"work_group": 1, "local_memory": 1 << 10, "max_alloc": 16, "global_
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """A device's limits and optional features, the only facts that variants and launches may depend on.
+    """A device's limits and optional features, the only facts that variants and launches may depend on."""
 
-    Attributes
-    ----------
-    work_group : int
-        Most work-items in a work-group (a compiled kernel may admit fewer).
-    local_memory, max_alloc, global_memory : int
-        Bytes of local memory of a work-group, of the largest single buffer, of the whole device. Where the device is
-        the host's processor, the last is what the operating system says, or what `POCL_MEMORY_LIMIT` leaves of it.
-    compute_units : int
-        Compute units; CPU cores where the device is a CPU.
-    int64_atomics, fp64 : bool
-        Whether 64-bit integer atomics and doubles exist. Portable kernels use neither.
-    is_cpu, is_nvidia, is_simulator, is_pocl : bool
-        Device families and runtimes that variants tell apart; a simulator (Oclgrind) runs one work-item at a time.
-        llvmpipe, though it computes on the CPU, is none: it leaves loops silently when a work-item has gone round
-        65,535 times in all, and the forms for CPUs have few work-items with long loops.
-    compute_capability : int
-        Of an NVIDIA device, ten times major plus minor (90 for 9.0); 0 elsewhere.
-    unified_memory : bool
-        Whether host and device share memory, so that buffers may wrap host arrays.
-    """
-
-    work_group: int
+    work_group: int  # most work-items in a work-group (a compiled kernel may admit fewer)
+    # bytes of local memory of a work-group, of the largest single buffer, of the whole device. Where the device is the
+    # host's processor, the last is what the operating system says, or what `POCL_MEMORY_LIMIT` leaves of it
     local_memory: int
     max_alloc: int
     global_memory: int
-    compute_units: int
+    compute_units: int  # compute units; CPU cores where the device is a CPU
+    # whether 64-bit integer atomics and doubles exist. Portable kernels use neither
     int64_atomics: bool
     fp64: bool
+    # device families and runtimes that variants tell apart; a simulator (Oclgrind) runs one work-item at a time.
+    # llvmpipe, though it computes on the CPU, is none: it leaves loops silently when a work-item has gone round 65,535
+    # times in all, and the forms for CPUs have few work-items with long loops
     is_cpu: bool
     is_nvidia: bool
     is_simulator: bool
     is_pocl: bool
-    compute_capability: int
-    unified_memory: bool
+    compute_capability: int  # of an NVIDIA device, ten times major plus minor (90 for 9.0); 0 elsewhere
+    unified_memory: bool  # whether host and device share memory, so that buffers may wrap host arrays
 
     @classmethod
     def of(cls, device: cl.Device) -> Limits:

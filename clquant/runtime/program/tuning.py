@@ -37,21 +37,11 @@ Values = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that engines read by name.
+    """A number that engines read by name."""
 
-    Attributes
-    ----------
-    name : str
-        The engine or part, a dot, and what it is.
-    allowed : tuple of int
-        Ascending; what `benchmarks.tune` tries and what a file may say.
-    purpose : str
-        What it says, for tables and documentation.
-    """
-
-    name: str
-    allowed: tuple[int, ...]
-    purpose: str
+    name: str  # the engine or part, a dot, and what it is
+    allowed: tuple[int, ...]  # ascending; what `benchmarks.tune` tries and what a file may say
+    purpose: str  # what it says, for tables and documentation
 
 
 def _powers(first: int, last: int, step: int = 1) -> tuple[int, ...]:

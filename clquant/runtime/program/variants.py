@@ -25,33 +25,19 @@ _forced: contextvars.ContextVar[str | None] = contextvars.ContextVar("clquant_va
 
 @dataclass(frozen=True)
 class Variant:
-    """One form of a kernel.
+    """One form of a kernel."""
 
-    Attributes
-    ----------
-    name : str
-        ``"portable"`` for the form that runs anywhere.
-    file : str
-        The kernel file in `cl/`.
-    admits : callable
-        From `Limits` to whether this form may run there.
-    constants : mapping
-        Compile-time constants of this form, tile sizes and the like; they never change a result.
-    launchers : tuple
-        What runs this form, best first: callables or classes that the table's own module defines.
-    gain : float or None
-        Times faster than the next form on a whole call, as measured; None for the portable form, and where no
-        measurement is at hand.
-    is_worthwhile : callable
-        From `Limits` to whether an admitted form is taken without being forced.
-    """
-
-    name: str
-    file: str
-    admits: Callable[[Limits], bool] = lambda _: True
+    name: str  # ``"portable"`` for the form that runs anywhere
+    file: str  # the kernel file in `cl/`
+    admits: Callable[[Limits], bool] = lambda _: True  # from `Limits` to whether this form may run there
+    # compile-time constants of this form, tile sizes and the like; they never change a result
     constants: Mapping[str, int | str] = field(default_factory=dict)
+    # what runs this form, best first: callables or classes that the table's own module defines
     launchers: tuple[Any, ...] = ()
+    # times faster than the next form on a whole call, as measured; None for the portable form, and where no measurement
+    # is at hand
     gain: float | None = None
+    # from `Limits` to whether an admitted form is taken without being forced
     is_worthwhile: Callable[[Limits], bool] = lambda _: True
 
     def __post_init__(self) -> None:

@@ -18,20 +18,11 @@ from clquant.runtime.transfer.copy import order_commands
 
 @dataclass(frozen=True)
 class Rows:
-    """Where rows lie in a buffer.
-
-    Attributes
-    ----------
-    buffer : pyopencl.Buffer
-    begin : int
-        Bytes before the first.
-    pitch : int
-        Bytes from the beginning of one to that of the next.
-    """
+    """Where rows lie in a buffer."""
 
     buffer: cl.Buffer
-    begin: int
-    pitch: int
+    begin: int  # bytes before the first
+    pitch: int  # bytes from the beginning of one to that of the next
 
     @property
     def origin(self) -> tuple[int, int]:

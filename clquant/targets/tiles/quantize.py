@@ -231,18 +231,10 @@ def _with_transparent(palette: Palette) -> Palette:
 
 @dataclass(frozen=True)
 class _Listing:
-    """What a pyramid has.
+    """Content of a pyramid: its distinct files by place."""
 
-    Attributes
-    ----------
-    keys : dict of _Key by Place
-        By zoom, column and row.
-    alpha : bool
-        Whether some file has alpha.
-    """
-
-    keys: dict[Place, _Key]
-    alpha: bool
+    keys: dict[Place, _Key]  # by zoom, column and row
+    alpha: bool  # whether some file has alpha
 
 
 def _listed(tiles: Tiles, mask: int = 1) -> _Listing:

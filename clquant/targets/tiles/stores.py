@@ -43,15 +43,9 @@ class Place(NamedTuple):
 
 
 class Tiles(abc.ABC):
-    """A pyramid that is read.
+    """A pyramid that is read."""
 
-    Attributes
-    ----------
-    metadata : dict of str
-        As MBTiles names it: ``name``, ``bounds``, ``attribution`` and others.
-    """
-
-    metadata: dict[str, Any]
+    metadata: dict[str, Any]  # as MBTiles names it: ``name``, ``bounds``, ``attribution`` and others
 
     @abc.abstractmethod
     def places(self) -> list[Place]:

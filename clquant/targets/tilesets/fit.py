@@ -36,18 +36,10 @@ Colors = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Choice:
-    """What tiles cost.
+    """Costs of tiles in palettes, and the palettes chosen."""
 
-    Attributes
-    ----------
-    costs : ndarray
-        (tiles, palettes) int64.
-    chosen : ndarray
-        (tiles,) int64: the palette of each.
-    """
-
-    costs: Int
-    chosen: Int
+    costs: Int  # (tiles, palettes) int64
+    chosen: Int  # (tiles,) int64: the palette of each
 
     @property
     def total(self) -> int:

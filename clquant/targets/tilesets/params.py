@@ -24,31 +24,14 @@ MOST_PALETTES = 256
 
 @dataclass(frozen=True)
 class TileParams:
-    """The arguments of an engine, all of them allowed.
-
-    Attributes
-    ----------
-    n_palettes, n_colors : int
-    side : tuple of int
-        Rows and columns of a tile.
-    shared : ndarray or None
-        (3,) uint8: a first entry that all palettes have.
-    reserves : bool
-        Whether the first entries are transparent whether or not a picture has transparent pixels.
-    learns_shared : bool
-        Whether all palettes have a first entry that is learned.
-    space : Space
-    display : DisplayFormat or None
-    rounds : int
-    seed : int
-    """
+    """The arguments of an engine, all of them allowed."""
 
     n_palettes: int
     n_colors: int
-    side: tuple[int, int]
-    shared: npt.NDArray[np.uint8] | None
-    reserves: bool
-    learns_shared: bool
+    side: tuple[int, int]  # rows and columns of a tile
+    shared: npt.NDArray[np.uint8] | None  # (3,) uint8: a first entry that all palettes have
+    reserves: bool  # whether the first entries are transparent whether or not a picture has transparent pixels
+    learns_shared: bool  # whether all palettes have a first entry that is learned
     space: Space
     display: DisplayFormat | None
     rounds: int
