@@ -30,16 +30,16 @@ uint4 quantities(uint first, uint second)
     return (uint4)(first << 13, second << 13, (uint)((a * a + b * b + 8) >> 4), (uint)((d * d + 16) >> 5));
 }
 
-/* NDRange: 1-D, any size, at least a work-item per pixel. first, second: n < 2^32 pixels from byte first_at and
- * second_at on. made: n. */
-__kernel void similarity_quantities(__global const uchar *first, ulong first_at, __global const uchar *second,
-                                    ulong second_at, uint n, __global uint4 *made)
+/* NDRange: 1-D, any size, at least a work-item per pixel. first, second: n < 2^32 pixels.
+ * made: n. */
+__kernel void similarity_quantities(__global const uchar *first, __global const uchar *second, uint n,
+                                    __global uint4 *made)
 {
     const uint i = get_global_id(0);
     if (i >= n)
         return;
     const ulong at = (ulong)i * CHANNELS;
-    made[i] = quantities(luma(first + first_at + at), luma(second + second_at + at));
+    made[i] = quantities(luma(first + at), luma(second + at));
 }
 
 /* Means over the columns of windows.

@@ -1,6 +1,6 @@
 /* Sum of squared differences of 8-bit samples, exact.
  *
- * NDRange: 1-D, any size. first, second: the samples from byte first_at and second_at on; n of each. sums: a ulong per
+ * NDRange: 1-D, any size. first, second: n samples. sums: a ulong per
  * work-item, of the vectors i, i + items, ... of 16 samples, the last work-item's with what is left.
  * A lane's sum of BLOCK squares is below 2^16 * 255^2 < 2^32. */
 #define BLOCK 65536
@@ -12,15 +12,13 @@ ulong sum_of_lanes(uint16 lanes)
     return four.x + four.y + four.z + four.w;
 }
 
-__kernel void squared_error(__global const uchar *first, ulong first_at, __global const uchar *second, ulong second_at,
-                            ulong n, __global ulong *sums)
+__kernel void squared_error(__global const uchar *first, __global const uchar *second, ulong n,
+                            __global ulong *sums)
 {
     const size_t items = get_global_size(0);
     const ulong vectors = n / 16;
     ulong sum = 0;
     size_t i = get_global_id(0);
-    first += first_at;
-    second += second_at;
     while (i < vectors) {
         uint16 lanes = 0;
         for (uint k = 0; k < BLOCK && i < vectors; k++, i += items) {

@@ -40,7 +40,7 @@ def checked(image: Any) -> Any:
     return image if tuple(filled) == image.chunks else image.rechunk(tuple(filled))
 
 
-def spans(chunks: tuple[int, ...], job: flow.Map) -> Iterator[tuple[int, int, int, int]]:
+def spans(chunks: tuple[int, ...], job: flow.Job) -> Iterator[tuple[int, int, int, int]]:
     """Yield each chunk's begin and end along one axis, and those of the pixels that it depends on."""
     ends = list(itertools.accumulate(chunks))
     for begin, end in zip([0, *ends[:-1]], ends, strict=True):

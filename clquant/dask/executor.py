@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Callable
 from functools import partial
 from operator import getitem
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import numpy.typing as npt
 from dask import delayed
 
 from clquant import flow, images
-from clquant.dask.chunks import Inner, Layer, checked, cropped, joined, mapped, on_grid
+from clquant.dask.chunks import Inner, Layer, checked, cropped, joined, mapped, on_grid, parts_of, spans
 from clquant.dask.parts import SERIAL, written
 from clquant.dask.sums import of_sums
-from clquant.dask.work import located, named, told
+from clquant.dask.work import located, named, told, tree
 from clquant.flow import Carried
 from clquant.flow.driver import check_side
 from clquant.images import Picture
 from clquant.images.file_sinks import About
-from clquant.runtime import InvalidType, Progress, open_session
+from clquant.runtime import InvalidArgument, InvalidType, Progress, open_session
 
 # Of a scan's band, about.
 PIXELS = 1 << 24
@@ -60,7 +62,36 @@ def reduce(job: flow.Reduce, image: Any, report: Progress, argument: str) -> Any
 
 def _state(job: flow.Reduce, argument: str, block: Any) -> Any:
     picture = images.read(np.asarray(block), argument=argument, max_bits=job.max_bits)
-    return flow.state_of(open_session(None), picture, job, Progress(None))
+    return flow.state_of(open_session(None), [picture], job, Progress(None))
+
+
+def figure(job: flow.Reduce, last: Callable[[Any], float], original: Any, result: Any) -> Any:
+    """Build the lazy float64 number of a reduction of two pictures: `last` of its value."""
+    a, b = da.asarray(original), da.asarray(result)
+    known = all(side > 0 for one in (a, b) for side in one.shape)  # not if it is nan
+    if not known or a.shape != b.shape or a.ndim not in (2, 3):
+        raise InvalidArgument(f"original and result must be pictures of one known shape, got {a.shape} and {b.shape}")
+    if a.dtype != np.uint8 or b.dtype != np.uint8:
+        raise InvalidArgument(f"original and result are Dask arrays of {a.dtype} and {b.dtype}; allowed: uint8")
+    chunks = a.chunks[:2] + tuple((channels,) for channels in a.shape[2:])
+    down, across = ([span[2:] for span in spans(sizes, job)] for sizes in chunks[:2])
+    places, work = list(itertools.product(down, across)), delayed(named(partial(_state_of_both, job)), pure=True)
+    both = zip(*(parts_of(one.rechunk(chunks), places) for one in (a, b)), strict=True)
+    total = tree(job.merge, [work(*parts) for parts in both])
+    number = delayed(partial(_number, job, last), pure=True)(total)
+    return da.from_delayed(number, (), np.float64, meta=np.empty((), np.float64))
+
+
+def _number(job: flow.Reduce, last: Callable[[Any], float], total: Any) -> Any:
+    return np.float64(last(job.finish(total)))
+
+
+def _state_of_both(job: flow.Reduce, *parts: npt.NDArray[Any]) -> Any:
+    if any(part.dtype != np.uint8 for part in parts):
+        raise InvalidArgument("chunks are of another dtype than their array; allowed: uint8")
+    h, w, c = (*parts[0].shape, 1)[:3]
+    pictures = [Picture(h, w, c, c == 1, array=np.ascontiguousarray(part).reshape(h, w, c)) for part in parts]
+    return flow.state_of(open_session(None), pictures, job, Progress(None))
 
 
 def _finished(job: flow.Reduce, states: Any) -> Any:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from clquant.dask.codebooks import fit as fit_codec
 from clquant.dask.coding import compress_to, decode
-from clquant.dask.executor import reduce, run
-from clquant.dask.figures import mse, psnr, ssim
+from clquant.dask.executor import figure, reduce, run
 from clquant.dask.files import fit_many, stream
 from clquant.dask.learning import histogram, learned
 from clquant.dask.parts import here, store
@@ -14,17 +13,15 @@ from clquant.dask.quadtrees import leaves
 __all__ = [
     "compress_to",
     "decode",
+    "figure",
     "fit_codec",
     "fit_many",
     "here",
     "histogram",
     "learned",
     "leaves",
-    "mse",
-    "psnr",
     "reduce",
     "run",
-    "ssim",
     "store",
     "stream",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,25 +64,29 @@ def reduce(
         return collection.reduce(job, image, report, argument)
     picture = images.read_parts(image, memory=memory, argument=argument, max_bits=job.max_bits)
     session = open_session(queue, images.device_arrays([picture]))
-    return job.finish(state_of(session, picture, job, report))
+    return job.finish(state_of(session, [picture], job, report))
 
 
-def state_of(session: Session, picture: Picture, job: Reduce, report: Progress) -> Any:
-    """Return a picture's state, merged from those of its bands."""
-    check_side(picture, job.max_side)
-    picture, states = picture if job.max_bits == 16 else picture.narrowed(), list[Any]()
+def state_of(session: Session, pictures: Sequence[Picture], job: Reduce, report: Progress) -> Any:
+    """Return the state of a picture, or of several of one size together, merged from those of bands."""
+    check_side(pictures[0], job.max_side)
+    pictures, states = [p if job.max_bits == 16 else p.narrowed() for p in pictures], list[Any]()
     with session.scope() as scope:
-        picture = picture.send(session, scope)
-        with job.open(session, scope, picture) as steps:
-            for first, last, row0, row1 in bands_of(session, picture, steps, 0):
+        same = len(pictures) == 2 and pictures[0] is pictures[1]
+        sent = [one.send(session, scope) for one in pictures[: 1 if same else None]]
+        with job.open(session, scope, sent[0]) as steps:
+            for first, last, row0, row1 in bands_of(session, sent, steps, 0):
+                for one in sent:
+                    if one.sent is not None:
+                        one.sent.begin(last)  # of all, before any is waited for
                 with session.scope() as band:
-                    pixels = picture.upload(session, band, first, last)
-                    states.append(
-                        steps.step(session, band, Portion(picture, pixels, None, first, last, row0, row1, report))
-                    )
-                states = [job.merge(states)]
-                report.report(row1, picture.height)
-    return states[0]
+                    pixels = [one.upload(session, band, first, last) for one in sent]
+                    others = tuple(pixels if same else pixels[1:])
+                    portion = Portion(sent[0], pixels[0], None, first, last, row0, row1, report, others)
+                    states.append(steps.step(session, band, portion))
+                states = states if steps.value is not None else [job.merge(states)]
+                report.report(row1, sent[0].height)
+            return states[0] if steps.value is None else steps.value()
 
 
 def in_bands(
@@ -109,7 +113,7 @@ def in_bands(
         with opened(session, scope, picture) as steps:
             if carried is not None and carried.rows and steps.carried is not None:
                 session.write(steps.carried[0], carried.state)
-            bands, high = bands_of(session, picture, steps, -(-row_bytes // job.block[0])), job.block[0]
+            bands, high = bands_of(session, [picture], steps, -(-row_bytes // job.block[0])), job.block[0]
             for number, (first, last, row0, row1) in enumerate(bands):
                 begin, end = row0 // high, -(-row1 // high)
                 if result.has(end) and not job.is_serial:
@@ -140,14 +144,17 @@ def check_side(picture: Picture, most: int = 1 << 30) -> None:
         raise InvalidArgument(f"image has {picture.height} x {picture.width} pixels; allowed: up to {most} per side")
 
 
-def bands_of(session: Session, picture: Picture, steps: Steps, out_row_bytes: int) -> list[tuple[int, int, int, int]]:
+def bands_of(
+    session: Session, pictures: Sequence[Picture], steps: Steps, out_row_bytes: int
+) -> list[tuple[int, int, int, int]]:
     """Rows to load, and those of them whose result counts: within one allocation, and a lazy picture's bound."""
-    height, rows, reach = picture.height, steps.rows, steps.reach
+    picture, rows, reach = pictures[0], steps.rows, steps.reach
+    height = picture.height
     row_bytes = max(steps.row_bytes, out_row_bytes, picture.width * picture.pixel_bytes)
     fit = min(session.limits.max_alloc // row_bytes, steps.most_rows)
     fit = height if height <= fit else max((fit - 2 * reach) // rows * rows, rows)
-    part = picture.parts(session, row_bytes, rows)[0][1]
-    if picture.lazy is None:
+    part = min([one.parts(session, row_bytes, rows)[0][1] for one in pictures])
+    if not any(one.lazy for one in pictures):
         part = max(part, steps.least_rows)
     elif part < height:
         part = max((part - 2 * reach) // rows * rows, rows)

@@ -16,7 +16,7 @@ from clquant.images.lazy import MOST_SIDE
 from clquant.runtime import Buffer, Progress, Scope, Session
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Portion:
     """Rows of a picture on the device, and the buffer that their result goes to: what a job steps on."""
 
@@ -28,6 +28,7 @@ class Portion:
     row0: int
     row1: int
     progress: Progress  # of this portion, for steps of several turns
+    others: tuple[Buffer, ...] = ()  # the same rows of other pictures, in a reduction of several
 
     @property
     def count(self) -> int:
@@ -35,7 +36,7 @@ class Portion:
         return (self.row1 - self.row0) * self.picture.width
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Steps:
     """A job ready on a device: its step, and what bands of rows it takes."""
 
@@ -49,6 +50,7 @@ class Steps:
     turns: int = 1  # a step of several reports each to `Portion.progress`
     unit: int = 1  # of progress, in a row of the result
     carried: tuple[Buffer, int] | None = None  # a scan's state, and its bytes
+    value: Callable[[], Any] | None = None  # of a reduction whose steps return no state, that of all of them
 
 
 class Job:
@@ -58,6 +60,16 @@ class Job:
 
     max_bits: int = 16  # of the values that steps take
     max_side: int = MOST_SIDE  # of pictures
+
+    @property
+    def grid(self) -> int:
+        """Parts that are cut out of a picture begin at multiples of so many pixels."""
+        return 1
+
+    @property
+    def halo(self) -> int:
+        """Pixels around a part on which its result depends, where the part cannot know that the picture goes on."""
+        return 0
 
     def open(
         self,
@@ -97,16 +109,6 @@ class Map(Job, abc.ABC):
     def is_serial(self) -> bool:
         """Whether a portion depends on all those above it."""
         return False
-
-    @property
-    def grid(self) -> int:
-        """Parts that are cut out of a picture begin at multiples of so many pixels."""
-        return 1
-
-    @property
-    def halo(self) -> int:
-        """Pixels around a part on which its result depends, where the part cannot know that the picture goes on."""
-        return 0
 
     @abc.abstractmethod
     def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:

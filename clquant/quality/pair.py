@@ -11,37 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from clquant import images, params
-from clquant.images import Picture, buffer_of, lazy
-from clquant.runtime import Array, Buffer, CommandQueue, InvalidArgument, Scope, Session, open_session
+from clquant import flow, images, params
+from clquant.images import Picture, lazy
+from clquant.runtime import Array, CommandQueue, InvalidArgument, Progress, Session, open_session
 
 Samples = npt.ArrayLike | Array | PIL.Image.Image | os.PathLike[str]
 Numbers = npt.NDArray[np.generic]
 _NAMES = "original", "result"
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Some rows of a picture on the device, packed.
-
-    Attributes
-    ----------
-    begin : int
-        Byte of the first of them in the buffer.
-    """
-
-    buffer: Buffer
-    begin: int
-
-    def named(self, name: str) -> dict[str, Any]:
-        """What kernels take: the buffer, and the place of the first row.
-
-        Parameters
-        ----------
-        name : str
-            Of the buffer in the kernel's signature; that of the place has ``_at`` behind it.
-        """
-        return {name: self.buffer, f"{name}_at": np.uint64(self.begin)}
 
 
 @dataclass(frozen=True)
@@ -87,65 +63,9 @@ class Pair:
         session = self.open(queue)
         return self.first.on_host(session), self.second.on_host(session)
 
-    def send(self, session: Session, scope: Scope) -> Pair:
-        """This pair, on its way to the device if that is worthwhile (see `Picture.send`)."""
-        first = self.first.send(session, scope)
-        same = self.second is self.first
-        return Pair(first, first if same else self.second.send(session, scope), self.shape)
-
-    def rows(self, session: Session, scope: Scope, row0: int, row1: int) -> tuple[Rows, Rows]:
-        """Rows ``row0..row1`` of both for what is queued from now on."""
-        for one in (self.first, self.second):
-            if one.sent is not None:
-                one.sent.begin(row1 + 1)  # of both, and the part that begins there, before any is waited for
-        first = _rows(self.first, session, scope, row0, row1)
-        return first, first if self.second is self.first else _rows(self.second, session, scope, row0, row1)
-
-
-def _rows(picture: Picture, session: Session, scope: Scope, row0: int, row1: int) -> Rows:
-    row_bytes = picture.width * picture.channels
-    if picture.device_array is not None:
-        return Rows(buffer_of(picture.device_array), picture.device_array.offset + row0 * row_bytes)
-    if picture.sent is not None:
-        return Rows(picture.sent.first_rows(row1), row0 * row_bytes)
-    return Rows(picture.upload(session, scope, row0, row1), 0)
-
-
-def bands(
-    pair: Pair, session: Session, row_bytes: int, room: int, rows: int | None = None, reach: int = 0
-) -> Iterator[tuple[int, int]]:
-    """Bands of result rows whose largest buffer stays within `room` bytes and the device's largest allocation.
-
-    Parameters
-    ----------
-    pair : Pair
-        After `Pair.send`; no band waits for more parts of pictures on their way than its last row needs. Of lazy
-        pictures a band has no more rows than their bound on memory allows.
-    row_bytes : int
-        Of a row in the job's largest buffer besides the pictures.
-    rows : int, optional
-        Rows of the result; default: the pictures' height.
-    reach : int
-        Result row y needs the pictures' rows up to ``y + reach``, as far as there are such.
-
-    Yields
-    ------
-    (row0, row1)
-        Half-open, top to bottom.
-    """
-    height = pair.height if rows is None else rows
-    channels = max(pair.first.channels, pair.second.channels)
-    picture_rows = session.limits.max_alloc // (pair.width * channels) - 2 * reach
-    read = [one.lazy.rows_at_once(0) - 2 * reach for one in (pair.first, pair.second) if one.lazy is not None]
-    most = max(1, min(room // row_bytes, session.limits.max_alloc // row_bytes, picture_rows, *read))
-    sent = pair.first.sent
-    ends = [] if sent is None else [min(cut - reach, height) for cut in sent.cuts]
-    row0 = 0
-    for end in [*ends, height]:
-        while row0 < end:
-            row1 = min(end, row0 + most)
-            yield row0, row1
-            row0 = row1
+    def reduced(self, job: flow.Reduce, queue: CommandQueue | None) -> Any:
+        """The value of a reduction of both."""
+        return job.finish(flow.state_of(self.open(queue), [self.first, self.second], job, Progress(None)))
 
 
 def pieces(pair: Pair, overlap: int = 0) -> Iterator[Pair]:

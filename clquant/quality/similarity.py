@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from clquant import params
+from clquant import flow, params
+from clquant.images import Picture
 from clquant.images.collections import verbs_of
 from clquant.quality import definitions
 from clquant.quality.definitions import WINDOW, gaussian
-from clquant.quality.pair import Pair, Samples, as_pair, bands, pieces
-from clquant.runtime import CommandQueue, InvalidArgument, Session, Total
+from clquant.quality.pair import Pair, Samples, as_pair
+from clquant.runtime import CommandQueue, InvalidArgument, Scope, Session, Total
 
 # Peaks that devices take: below, the rounding of 8-bit means would show; above, constants would not fit 64 bits.
 MIN_PEAK, MAX_PEAK = 128.0, 4096.0
@@ -66,16 +71,24 @@ def ssim(
     """
     peak = params.real("peak", peak, 1e-9)
     for verbs in filter(None, map(verbs_of, (original, result))):
-        return verbs.ssim(original, result, peak)  # type: ignore[no-any-return]
+        if not MIN_PEAK <= peak <= MAX_PEAK:
+            raise InvalidArgument(f"peak is {peak} for Dask arrays; allowed: {MIN_PEAK} to {MAX_PEAK}")
+        last = partial(mean_similarity, windows=_windows(definitions.picture_shape(np.shape(cast(Any, original)))))
+        return verbs.figure(Dissimilarity(peak), last, original, result)  # type: ignore[no-any-return]
     pair = as_pair(original, result, memory)
     shape = definitions.picture_shape(pair.shape if isinstance(pair, Pair) else pair[0].shape)
-    if min(shape) < WINDOW:
-        raise InvalidArgument(f"ssim needs pictures of at least {WINDOW} x {WINDOW} pixels, got {shape}")
+    windows = _windows(shape)
     if isinstance(pair, Pair) and MIN_PEAK <= peak <= MAX_PEAK:
-        windows = (shape[0] - WINDOW + 1) * (shape[1] - WINDOW + 1)
-        return mean_similarity(sum(dissimilarity(piece, peak, queue) for piece in pieces(pair, WINDOW - 1)), windows)
+        return mean_similarity(pair.reduced(Dissimilarity(peak), queue), windows)
     a, b = pair.on_host(queue) if isinstance(pair, Pair) else pair
     return definitions.similarity(a, b, peak)
+
+
+def _windows(shape: tuple[int, int]) -> int:
+    """Windows inside a picture."""
+    if min(shape) < WINDOW:
+        raise InvalidArgument(f"ssim needs pictures of at least {WINDOW} x {WINDOW} pixels, got {shape}")
+    return (shape[0] - WINDOW + 1) * (shape[1] - WINDOW + 1)
 
 
 def mean_similarity(total: int, windows: int) -> float:
@@ -83,40 +96,42 @@ def mean_similarity(total: int, windows: int) -> float:
     return 1.0 - total / (2**31 * windows)
 
 
-def dissimilarity(pair: Pair, peak: float, queue: CommandQueue | None) -> int:
-    """The sum over all windows of 1 less the SSIM, in 1/2^31, as the device computes each.
+@dataclass(frozen=True)
+class Dissimilarity(flow.Reduce):
+    """The sum over all windows of 1 less the SSIM, in 1/2^31, of pictures of 8-bit levels."""
 
-    Parameters
-    ----------
-    pair : Pair
-        Of at least 11 x 11 pixels.
-    peak : float
-        `MIN_PEAK` to `MAX_PEAK`.
-    """
-    session = pair.open(queue)
-    by_rows = int(session.limits.is_cpu)
-    program = session.program("quality/similarity.cl", CHANNELS=pair.channels, TAPS=WINDOW, BY_ROWS=by_rows)
-    kernels = [program.kernel(f"similarity_{name}") for name in ("quantities", "columns", "rows")]
-    width, halo = pair.width, WINDOW - 1
-    constants = [np.uint64(round((k * peak * UNIT) ** 2)) for k in (0.01, 0.03)]
-    with session.scope() as scope:
-        weights = scope.upload(half_window())
-        sent, total = pair.send(session, scope), Total(session, scope)
-        for row0, row1 in bands(sent, session, BYTES_PER_MEAN * width, band_bytes(session), pair.height - halo, halo):
-            first, second = sent.rows(session, scope, row0, row1 + halo)
-            count = np.uint32(row1 - row0)
-            with session.scope() as band:
-                n = width * (row1 - row0)
-                all_n = n + width * halo
-                quantities, means = (band.empty(BYTES_PER_MEAN * size) for size in (all_n, n))
-                width_and_count = np.uint32(width), count
-                group = [session.work_group_size(kernel, 64) for kernel in kernels]
-                pixels = {**first.named("first"), **second.named("second"), "n": np.uint32(all_n)}
-                session.launch(kernels[0], all_n, group[0], **pixels, made=quantities)
-                session.launch(kernels[1], n, group[1], quantities, *width_and_count, weights, means)
-                given = (means, *width_and_count, weights, *constants)
-                total.launch(kernels[2], (width - halo) * (row1 - row0), *given)
-        return total.value()
+    peak: float  # `MIN_PEAK` to `MAX_PEAK`
+
+    @property
+    def halo(self) -> int:
+        """A pixel has the window around it."""
+        return WINDOW // 2
+
+    @contextlib.contextmanager
+    def open(self, session: Session, scope: Scope, picture: Picture) -> Iterator[flow.Steps]:
+        """Make room for the sums, which the host adds in the end."""
+        by_rows, width, halo = int(session.limits.is_cpu), picture.width, WINDOW - 1
+        program = session.program("quality/similarity.cl", CHANNELS=picture.channels, TAPS=WINDOW, BY_ROWS=by_rows)
+        kernels = [program.kernel(f"similarity_{name}") for name in ("quantities", "columns", "rows")]
+        group = [session.work_group_size(kernel, 64) for kernel in kernels]
+        constants = [np.uint64(round((k * self.peak * UNIT) ** 2)) for k in (0.01, 0.03)]
+        weights, total = scope.upload(half_window()), Total(session, scope)
+
+        def step(session: Session, scope: Scope, portion: flow.Portion) -> None:
+            count = portion.last - portion.first - halo
+            if count <= 0 or width <= halo:
+                return
+            n, all_n = width * count, width * (count + halo)
+            quantities, means = (scope.empty(BYTES_PER_MEAN * size) for size in (all_n, n))
+            width_and_count = np.uint32(width), np.uint32(count)
+            pixels = {"first": portion.pixels, "second": portion.others[0]}
+            session.launch(kernels[0], all_n, group[0], **pixels, n=np.uint32(all_n), made=quantities)
+            session.launch(kernels[1], n, group[1], quantities, *width_and_count, weights, means)
+            total.launch(kernels[2], (width - halo) * count, means, *width_and_count, weights, *constants)
+
+        row_bytes = BYTES_PER_MEAN * width
+        most = max(band_bytes(session) // row_bytes, 1) + halo
+        yield flow.Steps(step, reach=self.halo, row_bytes=row_bytes, most_rows=most, value=total.value)
 
 
 def band_bytes(session: Session) -> int:

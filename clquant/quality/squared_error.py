@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+import math
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
-from clquant import params
+from clquant import flow, params
+from clquant.images import Picture
 from clquant.images.collections import verbs_of
 from clquant.quality import definitions
-from clquant.quality.pair import Pair, Samples, as_pair, bands, pieces
-from clquant.runtime import CommandQueue, Total
+from clquant.quality.pair import Pair, Samples, as_pair
+from clquant.runtime import CommandQueue, Scope, Session, Total
 
 SAMPLES_PER_ITEM = 1 << 9  # at least, so that small pictures have few sums
 MAX_BAND = 1 << 30  # bytes: fewer vectors per work-item than llvmpipe's loops have turns
@@ -47,11 +52,16 @@ def mse(original: Samples, result: Samples, *, queue: CommandQueue | None = None
         If a picture cannot be read.
     """
     for verbs in filter(None, map(verbs_of, (original, result))):
-        return verbs.mse(original, result)  # type: ignore[no-any-return]
+        return verbs.figure(SquaredError(), partial(_mean, math.prod(np.shape(cast(Any, original)))), original, result)  # type: ignore[no-any-return]
     pair = as_pair(original, result, memory)
     if not isinstance(pair, Pair):
         return definitions.mean_squared_error(*pair)
-    return sum(squared_error(piece, queue) for piece in pieces(pair)) / (pair.first.pixels * pair.channels)
+    total: int = pair.reduced(SquaredError(), queue)
+    return total / (pair.first.pixels * pair.channels)
+
+
+def _mean(size: int, total: int) -> float:
+    return total / size
 
 
 def psnr(
@@ -86,8 +96,13 @@ def psnr(
     """
     peak = params.real("peak", peak, 1e-9)
     for verbs in filter(None, map(verbs_of, (original, result))):
-        return verbs.psnr(original, result, peak)  # type: ignore[no-any-return]
+        last = partial(_decibels, math.prod(np.shape(cast(Any, original))), peak)
+        return verbs.figure(SquaredError(), last, original, result)  # type: ignore[no-any-return]
     return decibels(mse(original, result, queue=queue, memory=memory), peak)
+
+
+def _decibels(size: int, peak: float, total: int) -> float:
+    return decibels(total / size, peak)
 
 
 def decibels(error: float, peak: float) -> float:
@@ -95,16 +110,18 @@ def decibels(error: float, peak: float) -> float:
     return float("inf") if error == 0 else float(10 * np.log10(peak * peak / error))
 
 
-def squared_error(pair: Pair, queue: CommandQueue | None) -> int:
-    """Sum of squared differences over all samples."""
-    session = pair.open(queue)
-    kernel = session.program("quality/squared_error.cl").kernel("squared_error")
-    with session.scope() as scope:
-        sent, total = pair.send(session, scope), Total(session, scope)
-        for row0, row1 in bands(sent, session, pair.width * pair.channels, MAX_BAND):
-            n = (row1 - row0) * pair.width * pair.channels
-            first, second = sent.rows(session, scope, row0, row1)
-            total.launch(
-                kernel, -(-n // SAMPLES_PER_ITEM), **first.named("first"), **second.named("second"), n=np.uint64(n)
-            )
-        return total.value()
+class SquaredError(flow.Reduce):
+    """The sum of squared differences over all samples of two pictures of 8-bit levels."""
+
+    @contextlib.contextmanager
+    def open(self, session: Session, scope: Scope, picture: Picture) -> Iterator[flow.Steps]:
+        """Make room for the sums, which the host adds in the end."""
+        row_bytes, total = picture.width * picture.channels, Total(session, scope)
+        kernel = session.program("quality/squared_error.cl").kernel("squared_error")
+
+        def step(session: Session, scope: Scope, portion: flow.Portion) -> None:  # noqa: ARG001
+            n = portion.count * picture.channels
+            pixels = {"first": portion.pixels, "second": portion.others[0]}
+            total.launch(kernel, -(-n // SAMPLES_PER_ITEM), **pixels, n=np.uint64(n))
+
+        yield flow.Steps(step, most_rows=max(MAX_BAND // row_bytes, 1), value=total.value)

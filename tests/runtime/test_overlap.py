@@ -53,7 +53,7 @@ def test_bands_of_blocks_have_the_rows_that_keep_a_device_busy(session: runtime.
     picture = images.read(np.zeros((512, 200), np.uint8))
     with runtime.force_tuning({"transfer.bands": 8}):
         steps = Steps(lambda *_: None, rows=4, reach=4, least_rows=least)
-        found = bands_of(session, picture, steps, 200)
+        found = bands_of(session, [picture], steps, 200)
     assert [band[2:] for band in found] == [(row, min(row + rows, 512)) for row in range(0, 512, rows)]
     assert all(first <= max(valid - 4, 0) and end >= min(valid_end + 4, 512) for first, end, valid, valid_end in found)
 
