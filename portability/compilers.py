@@ -213,7 +213,7 @@ def versions() -> dict[str, str] | None:
         command = ["dpkg-query", "--show", *packages]
         try:
             told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-        except FileNotFoundError:
+        except OSError:
             return None
         found.update(dict.fromkeys(names, told + here))
     return found

@@ -41,7 +41,7 @@ def essence(source: str) -> str:
     command = [CLANG, "-x", "cl", "-cl-std=CL1.2", "-cl-no-stdinc", "-E", "-P", "-"]
     try:
         done = subprocess.run(command, input=source, capture_output=True, text=True, timeout=60)
-    except FileNotFoundError:
+    except OSError:  # none there, or a folder of the path that may not be read
         return source
     return source if done.returncode else done.stdout
 

@@ -39,6 +39,7 @@ OPTIONAL = (
     "argcomplete",
     "av",
     "deflate",
+    "faiss",
     "h5py",
     "matplotlib",
     "numcodecs",

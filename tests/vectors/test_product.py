@@ -16,7 +16,7 @@ from tests.reference import vectors as reference
 Rows = npt.NDArray[Any]
 
 
-def mixed(rng: np.random.Generator, count: int = 400, components: int = 8) -> npt.NDArray[np.float32]:
+def mixed(rng: np.random.Generator, count: int = 400, components: int = 10) -> npt.NDArray[np.float32]:
     """Rows whose numbers depend on each other."""
     return (rng.normal(0, 1, (count, components)) @ rng.normal(0, 1, (components, components))).astype(np.float32)
 
@@ -39,7 +39,7 @@ def test_each_subspace_is_a_vector_quantizer(queue: Any, rng: np.random.Generato
     weights = rng.random(len(given))
     model = ProductQuantizer(2, 3, n_init=2, random_state=5, queue=queue, **small()).fit(given, sample_weight=weights)
     numbers, total = model.transform(given), 0.0
-    for i, own in enumerate((given[:, :4], given[:, 4:])):
+    for i, own in enumerate((given[:, :5], given[:, 5:])):
         alone = VectorQuantizer(8, n_init=2, random_state=5 + 2 * i, queue=queue, **small()).fit(own, None, weights)
         assert np.array_equal(model.codebooks_[i], alone.codebook_)
         assert np.array_equal(numbers[:, i], alone.labels_)
@@ -82,7 +82,7 @@ def test_opq_has_less_error_and_exact_rows(queue: Any, rng: np.random.Generator,
     wanted = np.array([[min(max(round(reference.Fraction(x, unit)), ends.min), ends.max) for x in r] for r in turned])
     found = np.concatenate([part.codebook_[model.transform(given)[:, i]] for i, part in enumerate(model._parts)], 1)
     for i, part in enumerate(model._parts):
-        own = slice(4 * i, 4 * i + 4)
+        own = slice(5 * i, 5 * i + 5)
         assert np.array_equal(part.predict(wanted[:, own].astype(kept.dtype)), model.transform(given)[:, i])
     back = found.astype(object).dot(kept.whole.T.astype(np.int64).astype(object)).astype(float)
     exact = (back * 2.0**-20 * kept.unit + kept.center) * kept.fixed.scale
@@ -91,7 +91,7 @@ def test_opq_has_less_error_and_exact_rows(queue: Any, rng: np.random.Generator,
 
 
 def test_stages_code_what_is_left(queue: Any, rng: np.random.Generator) -> None:
-    given = mixed(rng)
+    given = mixed(rng, components=5)
     model = ResidualQuantizer(3, 3, queue=queue, **small()).fit(given)
     numbers = model.transform(given)
     left = given
@@ -111,7 +111,7 @@ def test_stages_code_what_is_left(queue: Any, rng: np.random.Generator) -> None:
 def test_portions_and_files_give_the_same_bits(
     queue: Any, rng: np.random.Generator, kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
-    given = mixed(rng, 150)
+    given = mixed(rng, 150, 5 if kind == "residual" else 10)
     if kind == "residual":
         model: Any = ResidualQuantizer(2, 3, queue=queue, **small())
     else:
@@ -119,7 +119,7 @@ def test_portions_and_files_give_the_same_bits(
     monkeypatch.setattr(opq, "ROUNDS", 3)
     expected, found = model.fit(given).codebooks_, model.encode(given)
     np.save(tmp_path / "rows.npy", given)
-    monkeypatch.setattr(fit, "_MOST_AT_ONCE", 4 * 8 * 40)
+    monkeypatch.setattr(fit, "_MOST_AT_ONCE", 4 * 10 * 40)
     monkeypatch.setattr(fit, "_DEVICE_SHARE", 1 << 60)
     model.fit(tmp_path / "rows.npy")
     assert np.array_equal(model.codebooks_, expected)
@@ -171,18 +171,18 @@ def test_progress_counts_all_codebooks_and_stops(queue: Any, rng: np.random.Gene
     assert seen == sorted(seen)
     model = ResidualQuantizer(2, 2, queue=queue, **small())
     with pytest.raises(StoppedError):
-        model.fit(given, progress=lambda *_: False)
+        model.fit(given[:, :5], progress=lambda *_: False)
     assert not hasattr(model, "codebooks_")
 
 
-GOOD = np.arange(160.0).reshape(40, 4)
+GOOD = np.arange(400.0).reshape(40, 10)
 
 
 @pytest.mark.parametrize(
     ("parameters", "given", "message"),
     [
         ({}, GOOD[:15], "n_samples=15 rows; allowed: at least 16"),
-        ({"n_subspaces": 3}, GOOD, "4 features; allowed: a multiple of n_subspaces=3"),
+        ({"n_subspaces": 3}, GOOD, "10 features; allowed: a multiple of n_subspaces=3"),
         ({"n_subspaces": 0}, GOOD, "n_subspaces is 0;"),
         ({"n_bits": 0}, GOOD, "n_bits is 0;"),
         ({"n_bits": 17}, GOOD, "n_bits is 17;"),
@@ -209,7 +209,7 @@ def test_bad_input_after_fit(queue: Any) -> None:
         with pytest.raises(ClquantError, match=message):
             model.fit(GOOD, sample_weight=weights)
     model.fit(GOOD)
-    with pytest.raises(ClquantError, match="X has 3 features, but ProductQuantizer is expecting 4"):
+    with pytest.raises(ClquantError, match="X has 3 features, but ProductQuantizer is expecting 10"):
         model.encode(GOOD[:, :3])
     for wrong, message in (
         (np.zeros((2, 2), np.uint8), r"has the shape \(2, 2\); allowed: \(n, 1\), for 2 x 3 bits"),

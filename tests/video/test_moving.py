@@ -239,10 +239,10 @@ def test_animate(shared, pictures, tmp_path):
             InvalidArgument, match=r"frames is .*; allowed: an animated file, or pictures, at least one"
         ):
             clquant.animate(wrong)
-    with pytest.raises(InvalidArgument, match=r"'x.tif': no animation has the suffix '.tif'; allowed: .gif, .png"):
-        made.save("x.tif")
+    with pytest.raises(InvalidArgument, match=r"x.tif': no animation has the suffix '.tif'; allowed: .gif, .png"):
+        made.save(tmp_path / "x.tif")
     with pytest.raises(InvalidArgument, match="plays is -1"):
-        clquant.save_animation("x.gif", made.frames, plays=-1)
+        clquant.save_animation(tmp_path / "x.gif", made.frames, plays=-1)
     with pytest.raises(InvalidArgument, match="format is 'BMP'; allowed: 'GIF', 'PNG', 'WEBP'"):
         made.to_bytes("BMP")
 
