@@ -49,15 +49,17 @@ static int weighted_square(int3 difference)
 }
 
 /* Packs pictures, one a work-item. Of the symbols that continue the string, a pixel takes the one nearest to its colour
- * and half of what the pixels before it lack (rounded to 0), the first of equal ones: its own, `other`, the near ones.
+ * and three quarters of what the pixels before it lack (rounded to 0), the first of equal ones: its own, `other`, the
+ * near ones that are within the bound, so that flat areas keep their colour.
  * NDRange: 1-D, a work-item per picture. wanted, other (pixels of all) uchar: each pixel's symbol, and one that stands
  * for the same colour; starts (count + 1) uint: where each picture begins; colors (count, 256, 3) uchar; near (count,
  * 256, NEAR) uchar: for each symbol those that may take its place, nearest first, filled up with itself; code_bits
  * (count) uint, 2 to 8; tables (count, TABLE + MOST_CODES / 32) uint; out (2 per pixel and 16 per picture) uchar;
- * lengths (count) uint: bytes of each. */
+ * lengths (count) uint: bytes of each; most: the bound, a weighted square. */
 __kernel void pack_lzw(__global const uchar *wanted, __global const uchar *other, __global const uint *starts,
                        __global const uchar *colors, __global const uchar *near, __global const uint *code_bits,
-                       __global uint *tables, __global uchar *out, __global uint *lengths, uint count)
+                       __global uint *tables, __global uchar *out, __global uint *lengths, uint count,
+                       int most)
 {
     const uint picture = (uint)get_global_id(0);
     if (picture >= count)
@@ -80,7 +82,7 @@ __kernel void pack_lzw(__global const uchar *wanted, __global const uchar *other
             found = table[place];
             if (found == EMPTY && other[i] != symbol)
                 found = table[place_of(table, code, other[i])];
-            int least = found == EMPTY ? INT_MAX : weighted_square(lacking);
+            int least = found == EMPTY ? most + 1 : weighted_square(lacking);
             int3 left = lacking;
             for (uint k = 0; k < NEAR; k++) {
                 const uint substitute = instead[symbol * NEAR + k];
@@ -99,7 +101,7 @@ __kernel void pack_lzw(__global const uchar *wanted, __global const uchar *other
             }
             lacking = left;
         }
-        lacking /= 2;
+        lacking = lacking * 3 / 4;
         if (found != EMPTY) {
             code = found & (MOST_CODES - 1);
             continue;

@@ -72,11 +72,11 @@ def animate(
         0 to 15 frames that are looked ahead: a pixel that is held no longer becomes the median of those that are as
         near to it. 0 looks at no other frame, and holds nothing.
     lossy : int, optional
-        Of a GIF: 0 to 100, the most steps (as of `quality`) that a pixel may differ from its colour where that makes
-        the file smaller; what pixels lack goes on to the next ones. By default 100 - quality.
+        Of a GIF: 0 to 100, the most steps (as of `quality`) that a pixel, with three quarters of what those before it
+        lack, may differ from its colour where that makes the file smaller. By default 100 - quality.
     max_bytes : int, optional
         The most bytes of a file. It is made again and again, with less of these, in this order, until it is between
-        nine tenths and all of that: `quality` down to 70, `lossy` up to 30, `colors` down to 32, the size down to an
+        nine tenths and all of that: `quality` down to 85, `lossy` up to 30, `colors` down to 32, the size down to an
         eighth. What was reached is in the `figures` of the result.
     dither : optional
         As `PaletteEngine.predict`.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from clquant.images.moving import Frame
 from clquant.runtime import CommandQueue, open_session
-from clquant.video.lzw import WEIGHTS
+from clquant.video.lzw import WEIGHTS, most_square
 
 FILE = "video/hold.cl"
 MOST_AHEAD = 15
@@ -25,13 +25,8 @@ class Held(NamedTuple):
     stays: npt.NDArray[np.bool_]
 
 
-def most_square(quality: int) -> int:
-    """The largest weighted square of a held pixel's error: of (100 - quality) / 2 steps of 8 bits."""
-    return sum(WEIGHTS) * (100 - quality) ** 2 // 4
-
-
 def held(frames: Iterable[Frame], look_ahead: int, quality: int, queue: CommandQueue | None) -> Iterator[Held]:
-    """Yield frames whose pixels stay while their error is at most `most_square`.
+    """Yield frames whose pixels stay while their error is at most (100 - quality) / 2 steps of 8 bits.
 
     A pixel that does not stay becomes the median of the frames after it, up to `look_ahead`, that are as near to it.
     """
@@ -56,7 +51,7 @@ def held(frames: Iterable[Frame], look_ahead: int, quality: int, queue: CommandQ
                 if not waiting:
                     break
                 counts = np.uint32(number % depth), np.uint32(len(waiting)), np.uint32(number > 0)
-                limits = np.int32(most_square(quality)), np.uint32(pixels)
+                limits = np.int32(most_square((100 - quality) / 2)), np.uint32(pixels)
                 session.launch(kernel, pixels, group, window, shown, stays, *counts, *limits)
                 now = session.download(shown, shape, np.uint8)
                 yield Held(

@@ -66,13 +66,28 @@ def blocks_of(frames: Sequence[Symbols], loss: int, queue: CommandQueue | None) 
         out, lengths = scope.empty(2 * len(wanted) + 16 * count), scope.empty(4 * count)
         given = [scope.upload(array) for array in (wanted, other, starts, colors, near, bits)]
         tables = scope.empty(4 * TABLE_WORDS * count)
-        session.launch(kernel, count, 1, *given, tables=tables, out=out, lengths=lengths, count=np.uint32(count))
+        session.launch(
+            kernel,
+            count,
+            1,
+            *given,
+            tables=tables,
+            out=out,
+            lengths=lengths,
+            count=np.uint32(count),
+            most=np.int32(most_square(loss)),
+        )
         ends = session.download(lengths, (count,), np.uint32)
         return [
             bytes([code_bits])
             + gif.blocks(session.download(out, (int(length),), np.uint8, 2 * int(start) + 16 * number).tobytes())
             for number, (code_bits, start, length) in enumerate(zip(bits, starts, ends, strict=False))
         ]
+
+
+def most_square(steps: float) -> int:
+    """The weighted square of a difference of so many 8-bit steps in each channel, rounded down."""
+    return int(sum(WEIGHTS) * steps * steps)
 
 
 def near_colors(colors: npt.NDArray[np.uint8], loss: int, hole: int | None) -> npt.NDArray[np.uint8]:
@@ -90,7 +105,7 @@ def near_colors(colors: npt.NDArray[np.uint8], loss: int, hole: int | None) -> n
         squares[hole] = squares[:, hole] = np.iinfo(np.int32).max
     np.fill_diagonal(squares, -1)
     order = np.argsort(squares, axis=1, kind="stable")[:, 1 : NEAR + 1]
-    there = np.take_along_axis(squares, order, axis=1) <= sum(WEIGHTS) * loss * loss
+    there = np.take_along_axis(squares, order, axis=1) <= most_square(loss)
     own = np.arange(len(colors))[:, None]
     near[: len(colors), : order.shape[1]] = np.where(there, order, own)
     return near

@@ -12,12 +12,12 @@ def square(difference):
     return sum(weight * int(part) ** 2 for weight, part in zip((2, 4, 1), difference, strict=True))
 
 
-def packed(wanted, other, colors, near, code_bits):
+def packed(wanted, other, colors, near, code_bits, most):
     """Codes of the strings that symbols make, as bytes, the lowest bit first.
 
     wanted, other : symbols and ones that stand for the same colour; near : of each symbol, those that may take its
     place, nearest first, up to the symbol itself. Of the symbols that continue a string the one is taken that is
-    nearest to the pixel's colour and half of what the pixels before it lack.
+    nearest to the pixel's colour and three quarters of what the pixels before it lack, within a bound.
     """
     clear = 1 << code_bits
     width, known, codes = code_bits + 1, {}, [(clear, code_bits + 1)]
@@ -28,10 +28,12 @@ def packed(wanted, other, colors, near, code_bits):
             if substitute == symbol:
                 break
             differences = zip(lacking, colors[symbol], colors[substitute], strict=True)
-            choices.append((substitute, [left + int(own) - int(its) for left, own, its in differences]))
+            error = [left + int(own) - int(its) for left, own, its in differences]
+            if square(error) <= most:
+                choices.append((substitute, error))
         choices = [choice for choice in choices if (code, choice[0]) in known]
         following, left = min(choices, key=lambda choice: square(choice[1]), default=(None, lacking))
-        lacking = [int(part / 2) for part in left]
+        lacking = [int(part * 3 / 4) for part in left]
         if following is not None:
             code = known[code, following]
             continue

@@ -16,7 +16,7 @@ from clquant.color.formats import gif
 from clquant.images.moving import Frame
 from clquant.runtime import InvalidArgument
 from clquant.video import lzw
-from clquant.video.hold import held, most_square
+from clquant.video.hold import held
 from tests.gif_decoder import decoded
 from tests.reference import hold as hold_reference
 from tests.reference import lzw as lzw_reference
@@ -29,7 +29,7 @@ def test_hold_is_its_reference(channels, look_ahead, quality, rng):
     frames[7:] = np.roll(frames[7:], 3, 1)
     if channels == 4:
         frames[..., 3] = rng.choice([0, 255, 90], (14, 30), p=[0.1, 0.8, 0.1])
-    shown, stays = hold_reference.held(frames, look_ahead, most_square(quality))
+    shown, stays = hold_reference.held(frames, look_ahead, 7 * (100 - quality) ** 2 // 4)
     shape = (5, 6) if channels == 1 else (5, 6, channels)
     found = list(held([Frame(frame.reshape(shape), 40) for frame in frames], look_ahead, quality, None))
     assert np.array_equal(np.stack([one.frame.pixels.reshape(30, channels) for one in found]), shown)
@@ -44,7 +44,7 @@ def test_packing_is_its_reference(count, bits, loss, rng):
     wanted = np.minimum(rng.geometric(0.3, count) - 1, (1 << bits) - 1).astype(np.uint8)
     other = np.where(rng.random(count) < 0.3, rng.integers(0, 1 << bits, count), wanted).astype(np.uint8)
     near = lzw.near_colors(colors, loss, None)
-    codes = lzw_reference.packed(wanted.tolist(), other.tolist(), colors.tolist(), near.tolist(), bits)
+    codes = lzw_reference.packed(wanted.tolist(), other.tolist(), colors.tolist(), near.tolist(), bits, 7 * loss**2)
     frames = [(wanted[None], other[None], colors, None)] * 2
     expected = bytes([bits]) + gif.blocks(codes)
     assert lzw.blocks_of(frames, loss, None) == [expected] * 2
