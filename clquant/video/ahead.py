@@ -16,7 +16,7 @@ from clquant.images.moving import Frame
 
 T = TypeVar("T")
 
-DEPTH = 4
+DEPTH = 2
 _END = object()
 _LENGTH = struct.Struct("<Q")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -10,7 +11,8 @@ import numpy.typing as npt
 
 from clquant.color.formats import gif
 from clquant.color.formats.gif_frames import Drawn
-from clquant.runtime import CommandQueue, open_session
+from clquant.runtime import CommandQueue, NoDeviceError, Session, default_queue, open_session, sibling_queue
+from clquant.video.ahead import ahead
 
 FILE = "video/lzw.cl"
 NEAR = 8
@@ -29,6 +31,23 @@ Symbols = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], npt.NDArray[np.uin
 
 def packed(frames: Iterable[Drawn], loss: int, queue: CommandQueue | None) -> Iterator[tuple[gif.Frame, bytes]]:
     """Frames with their pixels packed; a pixel's colour differs by at most `loss` from its own (see `near_colors`)."""
+    session = _session(queue)
+    most = MOST_PIXELS if session.limits.is_cpu else 4 * MOST_PIXELS
+    for batch, symbols in ahead(_batches(frames, most), 1):
+        yield from zip(batch, blocks_of(symbols, loss, session), strict=True)
+
+
+def _session(queue: CommandQueue | None) -> Session:
+    """Where pixels are packed: each frame is one thread's work, so on a CPU's device if there is one."""
+    session = open_session(queue)
+    if not session.limits.is_cpu:
+        with contextlib.suppress(NoDeviceError):
+            return open_session(default_queue("cpu"))
+    return session if queue is None else open_session(sibling_queue(queue))
+
+
+def _batches(frames: Iterable[Drawn], most: int) -> Iterator[tuple[list[gif.Frame], list[Symbols]]]:
+    """Yield frames with their symbols, some for every core."""
     waiting: list[gif.Frame] = []
     symbols: list[Symbols] = []
     pixels = 0
@@ -39,16 +58,15 @@ def packed(frames: Iterable[Drawn], loss: int, queue: CommandQueue | None) -> It
         waiting.append(frame)
         symbols.append((frame.indices, other, frame.colors, frame.transparent))
         pixels += frame.indices.size
-        if len(waiting) == MOST_FRAMES or pixels >= MOST_PIXELS:
-            yield from zip(waiting, blocks_of(symbols, loss, queue), strict=True)
+        if len(waiting) == MOST_FRAMES or pixels >= most:
+            yield waiting, symbols
             waiting, symbols, pixels = [], [], 0
     if waiting:
-        yield from zip(waiting, blocks_of(symbols, loss, queue), strict=True)
+        yield waiting, symbols
 
 
-def blocks_of(frames: Sequence[Symbols], loss: int, queue: CommandQueue | None) -> list[bytes]:
+def blocks_of(frames: Sequence[Symbols], loss: int, session: Session) -> list[bytes]:
     """Each frame's code size and its codes in blocks, as they stand in the file."""
-    session = open_session(queue)
     sizes = [frame[0].size for frame in frames]
     starts = np.array([0, *itertools.accumulate(sizes)], np.uint32)
     wanted = np.concatenate([frame[0].reshape(-1) for frame in frames])

@@ -16,7 +16,8 @@ from clquant.video.hold import Held
 
 WAYS = ("one", "scene", "frame")
 
-_COUNTED_TOGETHER = 8
+_COUNTED_TOGETHER = 1 << 22  # pixels
+_MOST_COLORS = 1 << 19
 _CUT = 0.5  # of the pixels that are of other coarse colours than those of the frame before
 _SHORTEST_MS = 500
 _UNIT_MS = 10
@@ -39,7 +40,7 @@ class _Counted:
         self.first, self._queue = first, queue
         self._histograms: dict[int, ColorHistogram] = {}
         self._waiting: dict[int, list[npt.NDArray[np.uint8]]] = {}
-        self.shown_ms = 0
+        self.shown_ms = self._pixels = 0
 
     def add(self, held: Held, is_first: bool) -> None:
         """Count a frame, and what is new in it again."""
@@ -50,15 +51,18 @@ class _Counted:
             new = np.ascontiguousarray(frame.pixels[~stays][None])
             self._waiting.setdefault(power + _NEW_POWER, []).append(new)
         self.shown_ms += frame.delay_ms
-        if sum(map(len, self._waiting.values())) >= _COUNTED_TOGETHER:
+        self._pixels += stays.size
+        if self._pixels >= _COUNTED_TOGETHER:
             self._count()
 
     def _count(self) -> None:
         for power, pictures in self._waiting.items():
             found = ColorHistogram.of(pictures, queue=self._queue)
             known = self._histograms.get(power)
-            self._histograms[power] = found if known is None else together([known, found])
+            found = found if known is None else together([known, found])
+            self._histograms[power] = found if found.n_colors <= _MOST_COLORS else _coarser(found)
         self._waiting.clear()
+        self._pixels = 0
 
     def histogram(self) -> ColorHistogram:
         """All colours, each pixel as often as its weight says."""
@@ -96,6 +100,13 @@ def _times(histogram: ColorHistogram, power: int) -> ColorHistogram:
     """A histogram with all counts multiplied by a power of two."""
     colors, counts = histogram.to_arrays()
     return ColorHistogram(colors, counts << np.uint64(power)) if power else histogram
+
+
+def _coarser(histogram: ColorHistogram) -> ColorHistogram:
+    """A histogram of 6 bits a channel: a long film's noise has millions of colours."""
+    colors, counts = histogram.to_arrays()
+    colors[:, :3] = colors[:, :3] & 0xFC | colors[:, :3] >> 6
+    return ColorHistogram(colors, counts)
 
 
 def _coarse(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:

@@ -14,7 +14,7 @@ import clquant
 from clquant.cli import main
 from clquant.color.formats import gif
 from clquant.images.moving import Frame
-from clquant.runtime import InvalidArgument
+from clquant.runtime import InvalidArgument, open_session
 from clquant.video import lzw
 from clquant.video.hold import held
 from tests.gif_decoder import decoded
@@ -47,7 +47,7 @@ def test_packing_is_its_reference(count, bits, loss, rng):
     codes = lzw_reference.packed(wanted.tolist(), other.tolist(), colors.tolist(), near.tolist(), bits, 7 * loss**2)
     frames = [(wanted[None], other[None], colors, None)] * 2
     expected = bytes([bits]) + gif.blocks(codes)
-    assert lzw.blocks_of(frames, loss, None) == [expected] * 2
+    assert lzw.blocks_of(frames, loss, open_session()) == [expected] * 2
 
 
 def test_near_colours(rng):
