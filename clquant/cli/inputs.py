@@ -98,7 +98,7 @@ def read_bytes(source: Source) -> bytes:
 
 @contextlib.contextmanager
 def opened(source: Source) -> Iterator[BinaryIO]:
-    """An input's bytes, to be read piece by piece: of a pipe without an end no more is read than is asked for."""
+    """An input's bytes, to be read as they come: of a pipe without an end no more is read than is asked for."""
     with contextlib.ExitStack() as stack:
         try:
             file = streams.source() if source.piped else stack.enter_context(open(source.path, "rb"))

@@ -13,7 +13,7 @@ from clquant.runtime import FileError, InvalidArgument
 
 MAX_INPUT_BYTES = 1 << 31
 
-_PART = 1 << 24
+_AT_ONCE = 1 << 24
 _LAYOUT = "\n\t"
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -24,8 +24,8 @@ def read(limit: int = MAX_INPUT_BYTES) -> bytes:
         raise FileError("standard input is closed")
     data = bytearray()
     try:
-        while len(data) <= limit and (part := sys.stdin.buffer.read(min(_PART, limit + 1 - len(data)))):
-            data += part
+        while len(data) <= limit and (found := sys.stdin.buffer.read(min(_AT_ONCE, limit + 1 - len(data)))):
+            data += found
     except OSError as error:
         raise FileError(f"cannot read standard input: {error.strerror or error}") from error
     if not data:
@@ -41,7 +41,7 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def source() -> BinaryIO:
-    """Standard input, to be read piece by piece."""
+    """Standard input, to be read as it comes."""
     if sys.stdin is None:
         raise FileError("standard input is closed")
     return sys.stdin.buffer

@@ -35,8 +35,8 @@ class Table:
         ]
 
         def line(cells: list[str]) -> str:
-            parts = zip(cells, widths, numeric, strict=True)
-            return "| " + " | ".join(c.rjust(w) if n else c.ljust(w) for c, w, n in parts) + " |"
+            padded = zip(cells, widths, numeric, strict=True)
+            return "| " + " | ".join(c.rjust(w) if n else c.ljust(w) for c, w, n in padded) + " |"
 
         rule = "|" + "|".join("-" * (w + 1) + (":" if n else "-") for w, n in zip(widths, numeric, strict=True)) + "|"
         lines = [self.title, "", line(heads), rule, *map(line, body)]

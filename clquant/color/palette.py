@@ -54,7 +54,7 @@ def checked_fixed(fixed: Any, n_colors: int) -> npt.NDArray[np.uint8]:
 
 def without(colors: npt.NDArray[np.uint8], others: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Select the (n, 4) colours that are none of the (m, 4) others, in their order."""
-    packed, taken = (np.ascontiguousarray(part).view(np.uint32)[:, 0] for part in (colors, others))
+    packed, taken = (np.ascontiguousarray(each).view(np.uint32)[:, 0] for each in (colors, others))
     return colors[~np.isin(packed, taken)]
 
 

@@ -11,7 +11,7 @@ from clquant.runtime.memory.scope import Scope
 from clquant.runtime.program.kernel import Kernel
 from clquant.runtime.session import Session
 
-GROUP = 64  # on CPUs a group is the piece of work of a thread: one work-item
+GROUP = 64  # on CPUs a group is the work of a thread: one work-item
 ITEMS_PER_UNIT = 1024  # of a GPU: they hide the latency of loads, and their sums are soon sent
 ITEMS_PER_CORE = 16  # of a CPU: few sums, and cores that are late find work left
 
@@ -21,7 +21,7 @@ class Total:
 
     def __init__(self, session: Session, scope: Scope) -> None:
         self._session, self._scope = session, scope
-        self._parts: list[tuple[Buffer, int]] = []
+        self._sums: list[tuple[Buffer, int]] = []
 
     def launch(self, kernel: Kernel, work: int, /, *args: Any, **named: Any) -> None:
         """Queue a kernel whose argument `sums` has a ulong per work-item, which takes every n-th of `work` steps."""
@@ -32,9 +32,9 @@ class Total:
         items = -(-wanted // group) * group
         sums = self._scope.empty(8 * items)
         self._session.launch(kernel, items, group, *args, **named, sums=sums)
-        self._parts.append((sums, items))
+        self._sums.append((sums, items))
 
     def value(self) -> int:
         """Wait for all launches and return the sum."""
-        parts = (self._session.download(sums, items, np.uint64) for sums, items in self._parts)
-        return sum(int(part.sum(dtype=np.uint64)) for part in parts)
+        found = (self._session.download(sums, items, np.uint64) for sums, items in self._sums)
+        return sum(int(each.sum(dtype=np.uint64)) for each in found)

@@ -9,7 +9,7 @@ from clquant.color.formats import parallel
 
 
 def test_tables_are_looked_up_in_parts(rng, monkeypatch):
-    monkeypatch.setattr(parallel, "_PART_ENTRIES", 50)
+    monkeypatch.setattr(parallel, "_THREAD_ENTRIES", 50)
     monkeypatch.setattr(parallel, "_LOOKUP_ENTRIES", 7)
     for dtype, count in ((np.uint8, 256), (np.uint16, 60_000)):
         indices = rng.integers(0, count, (13, 29), dtype)
@@ -24,7 +24,7 @@ def test_tables_are_looked_up_in_parts(rng, monkeypatch):
 @pytest.mark.parametrize("count", [1, 77, 256])
 def test_bytes_are_looked_up_in_pairs(rng, monkeypatch, shape, count):
     monkeypatch.setattr(parallel, "_PAIRS_PAY", 2)
-    monkeypatch.setattr(parallel, "_PART_ENTRIES", 50)
+    monkeypatch.setattr(parallel, "_THREAD_ENTRIES", 50)
     indices, table = rng.integers(0, count, shape, np.uint8), rng.integers(0, 256, count, np.uint8)
     assert np.array_equal(parallel.looked_up(table, indices), table[indices])
     assert np.array_equal(parallel.looked_up(table, indices[:, 1:]), table[indices[:, 1:]])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from clquant import runtime
 from clquant.runtime.transfer import copy
 from clquant.runtime.transfer import staging as staging_module
-from clquant.runtime.transfer.staging import pieces_of
+from clquant.runtime.transfer.staging import ranges_of
 
 
 @pytest.fixture
@@ -98,10 +98,10 @@ def test_a_failing_transfer_is_one_error(staged: runtime.Session, monkeypatch: p
 
 @given(st.integers(0, 1 << 29), st.integers(1, 12))
 def test_pieces_cover_all_bytes_once_and_fit_a_chunk(nbytes: int, lanes: int) -> None:
-    pieces = list(pieces_of(nbytes, lanes, 8 << 20))
-    assert [begin for begin, _ in pieces] + [nbytes] == [0] + [end for _, end in pieces]
-    assert all(0 < end - begin <= 8 << 20 for begin, end in pieces)
-    assert all(begin % staging_module.LINE == 0 for begin, _ in pieces)
+    ranges = list(ranges_of(nbytes, lanes, 8 << 20))
+    assert [begin for begin, _ in ranges] + [nbytes] == [0] + [end for _, end in ranges]
+    assert all(0 < end - begin <= 8 << 20 for begin, end in ranges)
+    assert all(begin % staging_module.LINE == 0 for begin, _ in ranges)
 
 
 @pytest.mark.parametrize(("nbytes", "least", "lanes"), [(100_003, 1, 4), (2999, 1000, 2), (999, 1000, 1)])
@@ -143,9 +143,9 @@ def test_a_failed_upload_is_not_the_next_jobs_error(staged: runtime.Session, rng
     data = rng.integers(0, 256, 1500, dtype=np.uint8)
     with staged.scope() as scope:
         buffer = scope.empty(1500)
-        failing = lane.upload(buffer, data[500:][::-1].copy(), 0, pieces_of(1000, 1, 1000), [gate])
+        failing = lane.upload(buffer, data[500:][::-1].copy(), 0, ranges_of(1000, 1, 1000), [gate])
         gate.set_status(cl.status_code.OUT_OF_RESOURCES)
-        cl.wait_for_events(lane.upload(buffer, data, 0, pieces_of(1500, 1, 1000), []))
+        cl.wait_for_events(lane.upload(buffer, data, 0, ranges_of(1500, 1, 1000), []))
         assert np.array_equal(staged.download(buffer, 1500, np.uint8), data)
         for event in failing:
             with pytest.raises(cl.Error):
@@ -155,11 +155,11 @@ def test_a_failed_upload_is_not_the_next_jobs_error(staged: runtime.Session, rng
 def test_an_upload_that_fails_is_told(staged: runtime.Session) -> None:
     with staged.scope() as scope:
         for nbytes, events in ((0, 0), (1000, 1), (1001, 1), (5000, 1)):
-            source, pieces = np.zeros(nbytes, np.uint8), pieces_of(nbytes, 1, 1000)
-            assert len(lane_of(staged).upload(scope.empty(nbytes), source, 0, pieces, [])) == events
+            source, ranges = np.zeros(nbytes, np.uint8), ranges_of(nbytes, 1, 1000)
+            assert len(lane_of(staged).upload(scope.empty(nbytes), source, 0, ranges, [])) == events
         gate = cl.UserEvent(staged.context)
         upload = lane_of(staged).upload(
-            scope.empty(1000), np.zeros(1000, np.uint8), 0, pieces_of(1000, 1, 1000), [gate]
+            scope.empty(1000), np.zeros(1000, np.uint8), 0, ranges_of(1000, 1, 1000), [gate]
         )
         gate.set_status(cl.status_code.OUT_OF_RESOURCES)
         for event in upload:
@@ -169,11 +169,11 @@ def test_an_upload_that_fails_is_told(staged: runtime.Session) -> None:
 
 def test_an_upload_stops_at_the_chunk_that_failed(staged: runtime.Session) -> None:
     lane, gate = lane_of(staged), cl.UserEvent(staged.context)
-    pieces = pieces_of(3000, 1, 1000)
+    ranges = ranges_of(3000, 1, 1000)
     threading.Timer(0.05, gate.set_status, [cl.status_code.OUT_OF_RESOURCES]).start()
     with staged.scope() as scope, pytest.raises(cl.Error):
-        lane.upload(scope.empty(3000), np.zeros(3000, np.uint8), 0, pieces, [gate])
-    assert len(pieces) == 1  # the second was taken when the first failed
+        lane.upload(scope.empty(3000), np.zeros(3000, np.uint8), 0, ranges, [gate])
+    assert len(ranges) == 1  # the second was taken when the first failed
 
 
 def test_a_failed_download_leaves_no_chunk_in_use(staged: runtime.Session, rng: np.random.Generator) -> None:
@@ -185,7 +185,7 @@ def test_a_failed_download_leaves_no_chunk_in_use(staged: runtime.Session, rng: 
 
         def work() -> None:
             try:
-                lane.download(np.empty(1500, np.uint8), source, 0, pieces_of(1500, 1, 1000), [gate])
+                lane.download(np.empty(1500, np.uint8), source, 0, ranges_of(1500, 1, 1000), [gate])
             except cl.Error as error:
                 failed.append(error)
 
@@ -196,7 +196,7 @@ def test_a_failed_download_leaves_no_chunk_in_use(staged: runtime.Session, rng: 
         gate.set_status(cl.status_code.OUT_OF_RESOURCES)
         thread.join()
         assert failed
-        cl.wait_for_events(lane.upload(target, data, 0, pieces_of(1500, 1, 1000), []))
+        cl.wait_for_events(lane.upload(target, data, 0, ranges_of(1500, 1, 1000), []))
         assert np.array_equal(staged.download(target, 1500, np.uint8), data)
 
 

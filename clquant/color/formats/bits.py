@@ -18,8 +18,8 @@ def packed_rows(pixels: Bytes, bits: int) -> Bytes:
     height, width = pixels.shape
     packed = np.zeros((height, -(-width // per_byte)), np.uint8)
     for place in range(per_byte):
-        part = pixels[:, place::per_byte]
-        packed[:, : part.shape[1]] |= part << np.uint8(8 - bits * (place + 1))
+        values = pixels[:, place::per_byte]
+        packed[:, : values.shape[1]] |= values << np.uint8(8 - bits * (place + 1))
     return packed
 
 

@@ -18,7 +18,7 @@ T = TypeVar("T")
 # Entries that a thread looks up at a time: NumPy's 8-byte copies of their indices stay in a core's second cache, and
 # calls take long enough for 16 threads not to wait for Python's lock (67 million bytes: 11 ms; 24 to 28 by 2^15).
 _LOOKUP_ENTRIES = 1 << 18
-_PART_ENTRIES = 1 << 20
+_THREAD_ENTRIES = 1 << 20
 # Of so many bytes two are looked up at once, in a table of all pairs.
 _PAIRS_PAY = 1 << 20
 
@@ -79,29 +79,29 @@ def _look_up(table: npt.NDArray[Any], flat: npt.NDArray[np.integer[Any]], found:
     """``found[:] = table[flat]``, in threads."""
 
     def fill(number: int) -> None:
-        end = min((number + 1) * _PART_ENTRIES, len(flat))
-        for start in range(number * _PART_ENTRIES, end, _LOOKUP_ENTRIES):
+        end = min((number + 1) * _THREAD_ENTRIES, len(flat))
+        for start in range(number * _THREAD_ENTRIES, end, _LOOKUP_ENTRIES):
             some = slice(start, min(start + _LOOKUP_ENTRIES, end))
             np.take(table, flat[some], axis=0, out=found[some], mode="clip")
 
-    in_threads(fill, max(-(-len(flat) // _PART_ENTRIES), 1))
+    in_threads(fill, max(-(-len(flat) // _THREAD_ENTRIES), 1))
 
 
 def counted(indices: npt.NDArray[np.integer[Any]], count: int) -> npt.NDArray[np.int64]:
     """Count each index from 0 to ``count - 1``; (count,) int64."""
     flat = np.ascontiguousarray(indices).reshape(-1)
 
-    def of_part(number: int) -> npt.NDArray[np.int64]:
+    def of_range(number: int) -> npt.NDArray[np.int64]:
         if flat.dtype == np.uint8:  # of which Pillow counts four while NumPy counts one, and without Python's lock
-            part = flat[number * _PART_ENTRIES : (number + 1) * _PART_ENTRIES]
-            if not len(part):
+            some = flat[number * _THREAD_ENTRIES : (number + 1) * _THREAD_ENTRIES]
+            if not len(some):
                 return np.zeros(count, np.int64)
-            row = PIL.Image.frombuffer("L", (len(part), 1), part, "raw", "L", 0, 1)
+            row = PIL.Image.frombuffer("L", (len(some), 1), some, "raw", "L", 0, 1)
             return np.resize(np.array([*row.histogram(), *[0] * count], np.int64), count)
         total = np.zeros(count, np.int64)
-        end = min((number + 1) * _PART_ENTRIES, len(flat))
-        for start in range(number * _PART_ENTRIES, end, _LOOKUP_ENTRIES):
+        end = min((number + 1) * _THREAD_ENTRIES, len(flat))
+        for start in range(number * _THREAD_ENTRIES, end, _LOOKUP_ENTRIES):
             total += np.bincount(flat[start : min(start + _LOOKUP_ENTRIES, end)], minlength=count)
         return total
 
-    return np.asarray(np.sum(in_threads(of_part, max(-(-len(flat) // _PART_ENTRIES), 1)), axis=0))
+    return np.asarray(np.sum(in_threads(of_range, max(-(-len(flat) // _THREAD_ENTRIES), 1)), axis=0))

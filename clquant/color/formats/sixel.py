@@ -55,10 +55,10 @@ def encode(indices: npt.NDArray[np.unsignedinteger[Any]], rgba: npt.NDArray[np.u
     colors = [b"#%d;2;%d;%d;%d" % (color, *values[color]) for color in used]
     rows = max(_PART_PIXELS // (BAND_ROWS * width), 1) * BAND_ROWS
 
-    def part(number: int) -> bytes:
+    def band(number: int) -> bytes:
         return _bands(indices[number * rows : (number + 1) * rows], drawn)
 
-    bands: list[bytes] = parallel.in_threads(part, -(-height // rows))
+    bands: list[bytes] = parallel.in_threads(band, -(-height // rows))
     return b"".join([_BEGIN, head, *colors, *bands, _END])
 
 

@@ -98,7 +98,7 @@ def _cache_path(device: cl.Device, source: str) -> pathlib.Path | None:
     if folder is None or device.platform.name in NOT_CACHED:
         return None
     platform = device.platform
-    parts = [
+    fields = [
         platform.name,
         platform.version,
         device.name,
@@ -107,7 +107,7 @@ def _cache_path(device: cl.Device, source: str) -> pathlib.Path | None:
         *OPTIONS,
         source,
     ]
-    return folder / (_sha256("\0".join(parts).encode()).hex() + ".bin")
+    return folder / (_sha256("\0".join(fields).encode()).hex() + ".bin")
 
 
 def _seal(path: pathlib.Path, content: bytes) -> bytes:

@@ -39,7 +39,7 @@ Values = Mapping[str, int]
 class Parameter:
     """A number that engines read by name."""
 
-    name: str  # the engine or part, a dot, and what it is
+    name: str  # the engine or module, a dot, and what it is
     allowed: tuple[int, ...]  # ascending; what `benchmarks.tune` tries and what a file may say
     purpose: str  # what it says, for tables and documentation
 
@@ -78,7 +78,7 @@ PARAMETERS = (
     Parameter("quadtree.leaf_group", _powers(0, 7), "work-group size that gathers leaves"),
     Parameter("quadtree.tile_group", _powers(0, 7), "work-group size that reduces a tile"),
     Parameter("quadtree.upper_group", _powers(0, 7), "work-group size that reduces the levels above the tiles"),
-    Parameter("transfer.bands", _powers(0, 6), "parts of a picture whose transfers and kernels overlap"),
+    Parameter("transfer.bands", _powers(0, 6), "bands of a picture whose transfers and kernels overlap"),
     Parameter("vq.decode_group", _powers(0, 8), "work-group size of the VQ decoder"),
     Parameter("vq.group", _powers(0, 8), "work-group size of the VQ search"),
     Parameter("vq.train_group", _powers(0, 8), "work-group size of the kernels of VQ training"),

@@ -1,4 +1,4 @@
-"""Results in host memory, filled part by part while the device goes on, and page-locked arrays for what people hold."""
+"""Results in host memory, filled band by band while the device goes on, and page-locked arrays for what people hold."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SMALLEST_WRITTEN = 1 << 18
 class HostResult:
     """A new array on the host for the result of one job.
 
-    Where its memory is page-locked (see `clquant.runtime.memory.pinned`), parts are copied into it without waiting.
+    Where its memory is page-locked (see `clquant.runtime.memory.pinned`), bands are copied into it without waiting.
     Kernels of CPUs write into it, where they are given a buffer of `room`.
     """
 
@@ -60,10 +60,10 @@ class HostResult:
 
     def room(self, scope: Scope, begin: int, end: int) -> cl.Buffer:
         """Make a buffer for rows `begin` to `end`, for `store`; their own memory if that can be."""
-        part = self._array[begin:end]
-        if not self.in_place(self._session.limits, part.nbytes) or part.ctypes.data % HOST_ALIGNMENT:
-            return scope.empty(part.nbytes)
-        self._rooms.append(scope.around(part))
+        rows = self._array[begin:end]
+        if not self.in_place(self._session.limits, rows.nbytes) or rows.ctypes.data % HOST_ALIGNMENT:
+            return scope.empty(rows.nbytes)
+        self._rooms.append(scope.around(rows))
         return self._rooms[-1]
 
     def store(self, scope: Scope, begin: int, end: int, buffer: cl.Buffer, offset: int = 0) -> None:
@@ -71,16 +71,16 @@ class HostResult:
 
         `offset` is in bytes; nothing in the buffer's scope is used after this.
         """
-        part = self._array[begin:end]
+        rows = self._array[begin:end]
         if any(buffer is room for room in self._rooms):
-            _settle(self._session, buffer, part.nbytes)
+            _settle(self._session, buffer, rows.nbytes)
             return
         if self._pinned and not profiled():
-            event = self._session.download_later(scope, part, buffer, offset)
+            event = self._session.download_later(scope, rows, buffer, offset)
             if event is not None:
                 self._copies.append(event)
             return
-        self._session.download_into(part, buffer, offset)
+        self._session.download_into(rows, buffer, offset)
 
     def array(self) -> npt.NDArray[Any]:
         """Wait for all copies and return the array."""

@@ -1,8 +1,8 @@
-"""The parts of one job whose uploads, kernels and downloads overlap.
+"""The bands of one job whose uploads, kernels and downloads overlap.
 
-Parts are queued one after another by the calling thread. An upload returns at once where the pixels are page-locked,
+Bands are queued one after another by the calling thread. An upload returns at once where the pixels are page-locked,
 else when they were read (see `clquant.runtime.transfer.staging`), and a result in page-locked memory is awaited at the
-end only (`HostResult`), so one part's kernels run while the next one's pixels are on their way.
+end only (`HostResult`), so one band's kernels run while the next one's pixels are on their way.
 """
 
 from __future__ import annotations

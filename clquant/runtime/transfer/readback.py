@@ -1,4 +1,4 @@
-"""Small parts of buffers on their way to the host, while the host goes on to queue work."""
+"""Short buffers on their way to the host, while the host goes on to queue work."""
 
 from __future__ import annotations
 

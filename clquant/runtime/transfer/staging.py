@@ -1,10 +1,10 @@
 """Fast copies of large pageable host arrays to and from devices with memory of their own.
 
-A driver copies pageable memory through one small pinned buffer with one thread. Here several threads take pieces of
+A driver copies pageable memory through one small pinned buffer with one thread. Here several threads take ranges of
 the array through a pinned chunk and a queue of their own each, so that copying into pinned memory and the transfer
 overlap. An upload returns when the array was read, while the last chunks are still on their way. Measured on
-an NVIDIA H200, 201 MB up: 21 ms by the driver, 5 to 6 ms here, 3.6 ms from memory pinned beforehand. Every piece hands
-Python's lock from thread to thread, some 50 microseconds each time and more where other threads want it, too: so pieces
+an NVIDIA H200, 201 MB up: 21 ms by the driver, 5 to 6 ms here, 3.6 ms from memory pinned beforehand. Every range hands
+Python's lock from thread to thread, some 50 microseconds each time and more where other threads want it, too: so ranges
 are large, and small arrays, and jobs beside others, take few threads.
 """
 
@@ -30,13 +30,13 @@ from clquant.runtime.memory.pinned import CONTEXTS_KEPT, Block
 MAX_LANES = 8
 LANES_BESIDE_OTHERS = 4
 CHUNK_BYTES = 8 << 20
-LINE = 64  # bytes: pieces begin at multiples of as many
+LINE = 64  # bytes: ranges begin at multiples of as many
 LEAST_PER_LANE = 3 << 20  # bytes of a copy
 SMALLEST = 12 << 20  # below this the driver's own copy is as fast
 SMALLEST_DOWN = 4 << 20  # the same to the host, where the threads share the first touch of new pages as well
 
 Bytes = npt.NDArray[np.uint8]
-Pieces = collections.deque[tuple[int, int]]
+Ranges = collections.deque[tuple[int, int]]
 T = TypeVar("T")
 
 
@@ -49,14 +49,14 @@ class Lane:
         self._pending: cl.Event | None = None
 
     def upload(
-        self, buffer: cl.Buffer, source: Bytes, offset: int, pieces: Pieces, after: list[cl.Event]
+        self, buffer: cl.Buffer, source: Bytes, offset: int, ranges: Ranges, after: list[cl.Event]
     ) -> list[cl.Event]:
-        """Copy pieces of host bytes into a buffer, after some events; returns when they were read.
+        """Copy ranges of host bytes into a buffer, after some events; returns when they were read.
 
         The events returned are over when all has arrived.
         """
         last: cl.Event | None = None
-        for begin, end in _taken(pieces):
+        for begin, end in _taken(ranges):
             chunk = self._free_chunk(end - begin, last)
             np.copyto(chunk, source[begin:end])
             last = cl.enqueue_copy(
@@ -65,9 +65,9 @@ class Lane:
             self._begun(last)
         return [] if last is None else [last]
 
-    def download(self, target: Bytes, buffer: cl.Buffer, offset: int, pieces: Pieces, after: list[cl.Event]) -> None:
-        """Copy pieces of a buffer's bytes into host memory, after some events; returns when they have arrived."""
-        for begin, end in _taken(pieces):
+    def download(self, target: Bytes, buffer: cl.Buffer, offset: int, ranges: Ranges, after: list[cl.Event]) -> None:
+        """Copy ranges of a buffer's bytes into host memory, after some events; returns when they have arrived."""
+        for begin, end in _taken(ranges):
             chunk = self._free_chunk(end - begin, None)
             event = cl.enqueue_copy(
                 self.queue, chunk, buffer, src_offset=offset + begin, is_blocking=False, wait_for=after
@@ -120,12 +120,12 @@ class Staging:
         _results(self._begin(len(target), work))
 
     def _begin(self, nbytes: int, work: Callable[..., T]) -> list[Future[T]]:
-        """Let lanes take the pieces of so many bytes, as many as these keep busy."""
+        """Let lanes take the ranges of so many bytes, as many as these keep busy."""
         most = MAX_LANES if len(_sharing) < 2 else LANES_BESIDE_OTHERS
         count = max(min(nbytes // LEAST_PER_LANE, len(self._lanes), most), 1)
-        pieces = pieces_of(nbytes, count, self._chunk_bytes)
+        ranges = ranges_of(nbytes, count, self._chunk_bytes)
         few = zip(self._threads[:count], self._lanes[:count], strict=True)
-        return [thread.submit(work, lane, pieces=pieces) for thread, lane in few]
+        return [thread.submit(work, lane, ranges=ranges) for thread, lane in few]
 
 
 class StagedUpload:
@@ -153,18 +153,18 @@ def _results(futures: list[Future[T]]) -> list[T]:
     return [future.result() for future in futures]
 
 
-def pieces_of(nbytes: int, lanes: int, most: int) -> Pieces:
-    """Divide so many bytes into pieces of at most `most` bytes, as many for each lane."""
+def ranges_of(nbytes: int, lanes: int, most: int) -> Ranges:
+    """Divide so many bytes into ranges of at most `most` bytes, as many for each lane."""
     count = max(-(-nbytes // (most * lanes)), 1) * lanes
     length = min(max(-(-nbytes // (count * LINE)), 1) * LINE, most)
     return collections.deque((begin, min(begin + length, nbytes)) for begin in range(0, nbytes, length))
 
 
-def _taken(pieces: Pieces) -> Iterator[tuple[int, int]]:
-    """Take pieces until none is left: threads begin one after another, and some are slower."""
+def _taken(ranges: Ranges) -> Iterator[tuple[int, int]]:
+    """Take ranges until none is left: threads begin one after another, and some are slower."""
     with contextlib.suppress(IndexError):
         while True:
-            yield pieces.popleft()
+            yield ranges.popleft()
 
 
 # One for each job that runs now and has said so.

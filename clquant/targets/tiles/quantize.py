@@ -274,11 +274,11 @@ def _counted(
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for times, group in sorted(groups.items()):
             for batch in _batches(group, bound):
-                part = ColorHistogram.of(_decoded(tiles, batch, pool), queue=queue)
+                batch_colors = ColorHistogram.of(_decoded(tiles, batch, pool), queue=queue)
                 if times > 1:
-                    colors, seen = part.to_arrays()
-                    part = ColorHistogram(colors, seen * np.uint64(times))
-                total, done = total + part, done + len(batch)
+                    colors, seen = batch_colors.to_arrays()
+                    batch_colors = ColorHistogram(colors, seen * np.uint64(times))
+                total, done = total + batch_colors, done + len(batch)
                 report.report(done, len(firsts))
     return total
 
@@ -353,11 +353,11 @@ def _mapped(
         chosen = engine.predict(
             tall, work.palette, color_space=work.color_space, dither=work.dither, queue=work.queue
         ).reshape(len(group), height, -1)
-        parts = [
+        pictures = [
             indices[key.row : key.row + pixels.shape[0], key.column :]
             for (key, pixels), indices in zip(group, chosen, strict=True)
         ]
-        files = pool.map(lambda part: IndexedImage(part, work.palette).to_bytes("PNG"), parts)
+        files = pool.map(lambda picture: IndexedImage(picture, work.palette).to_bytes("PNG"), pictures)
         made.update(zip((key for key, _ in group), files, strict=True))
     return made
 

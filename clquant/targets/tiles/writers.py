@@ -63,21 +63,21 @@ def writing(out: Any, metadata: dict[str, Any], tms: bool = False) -> Iterator[W
         raise FileError(f"cannot write {str(target)!r}: it exists; allowed: a folder that is new or empty")
     if kind is not FolderWriter and target.exists() and not (target.is_file() and os.access(target, os.W_OK)):
         raise FileError(f"cannot write {str(target)!r}: it is no file, or read-only")
-    part = target.parent / f".{target.name[:40]}.{secrets.token_hex(8)}.part"
+    beside = target.parent / f".{target.name[:40]}.{secrets.token_hex(8)}.part"
     writer = None
     try:
-        writer = FolderWriter(part, metadata, tms) if kind is FolderWriter else kind(part, metadata)
+        writer = FolderWriter(beside, metadata, tms) if kind is FolderWriter else kind(beside, metadata)
         yield writer
         writer.close()
-        os.replace(part, target)
+        os.replace(beside, target)
     except (OSError, sqlite3.Error) as error:
         raise FileError(f"cannot write {str(target)!r}: {error}") from error
     finally:
         if writer is not None:
             writer.abandon()
-        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(beside, ignore_errors=True)
         with contextlib.suppress(OSError):
-            os.unlink(part)
+            os.unlink(beside)
 
 
 class FolderWriter(Writer):
@@ -194,7 +194,7 @@ class PMTilesWriter(Writer):
 def _bounds_of(metadata: dict[str, Any], places: list[Place]) -> tuple[float, float, float, float]:
     """West, south, east and north in degrees, as the metadata say, else of the tiles of the deepest zoom."""
     with contextlib.suppress(KeyError, ValueError, AttributeError):
-        west, south, east, north = (float(part) for part in metadata["bounds"].split(","))
+        west, south, east, north = (float(each) for each in metadata["bounds"].split(","))
         if -180 <= west < east <= 180 and -90 <= south < north <= 90:
             return west, south, east, north
     zoom = max(place.z for place in places)

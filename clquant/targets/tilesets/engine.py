@@ -184,7 +184,7 @@ class TilePalettes(Estimator):
             Ordered dithering, ``"blue-noise"`` or ``"bayer"`` (or ``"bayer2"`` to ``"bayer16"``), with each tile's own
             palette; an error that is carried on would leave its tile. The choice of palettes is the same.
         progress : callable, optional
-            Called with (done, total) parts of the image; returning False stops the job.
+            Called with (done, total) bands of the image; returning False stops the job.
 
         Returns
         -------
