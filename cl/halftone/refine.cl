@@ -114,11 +114,10 @@ __kernel void apply_phase(__global float *errors, __global int *state, __global 
 
 /* The levels that pixels ended with.
  * NDRange: 2-D, columns by rows of what is wanted, a work-item per pixel. values (levels) int ascending; shown (levels)
- * uchar: what is written for each; out (rows, columns, channels) uchar: the band's rows from first_row, behind `offset`
- * numbers. */
+ * uchar: what is written for each; out (rows, columns, channels) uchar: the band's rows from first_row. */
 __kernel void store_levels(__global const int *state, uint stride, ulong plane, __global const int *values, int levels,
                            __global const uchar *shown, __global uchar *out, uint columns, uint rows, uint first_row,
-                           ulong offset, uint channels, uint channel)
+                           uint channels, uint channel)
 {
     const uint x = (uint)get_global_id(0), row = (uint)get_global_id(1);
     if (x >= columns || row >= rows)
@@ -129,5 +128,5 @@ __kernel void store_levels(__global const int *state, uint stride, ulong plane, 
     int level = 0;
     while (level < levels - 1 && values[level] != value)
         level++;
-    out[offset + ((size_t)row * columns + x) * channels + channel] = shown[level];
+    out[((size_t)row * columns + x) * channels + channel] = shown[level];
 }

@@ -22,8 +22,8 @@ from clquant.halftone.pinwheel.tones import make_tones
 from clquant.halftone.refine import (
     MOST_LEVELS,
     MOST_PASSES,
+    Refined,
     Refinement,
-    refined,
     refined_entries,
     refinement_kernel,
 )
@@ -319,7 +319,7 @@ class PinwheelHalftoner(Estimator):
             return flow.in_bands(session, picture, job, report)  # type: ignore[no-any-return]
         linear, tones = start.settings.linear, self._shown("values")
         how = Refinement(passes, refinement_kernel(*eye), linear, tones, self._shown(kind))
-        return refined(session, picture, images.read(begun), how, report)
+        return flow.in_bands(session, picture, Refined(images.read(begun), how), report)  # type: ignore[no-any-return]
 
     def quantize(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant import images, params
+from clquant import flow, params
 from clquant.color.palette import Palette
 from clquant.color.space_tables import linear_table
 from clquant.dithering.eye import eye_kernel, kernel_width
@@ -26,7 +27,7 @@ from clquant.dithering.phase_planes import (
 )
 from clquant.dithering.search import SearchDither, Searched
 from clquant.images import Picture
-from clquant.runtime import Array, Buffer, HostResult, Progress, Scope, Session, Variant
+from clquant.runtime import Buffer, Scope, Session, Variant
 
 MOST_LEVELS = 16
 MOST_PASSES = 16
@@ -76,57 +77,47 @@ class Refinement:
         return linear_table(WHITE) if self.linear else np.arange(256, dtype=np.int32) * (WHITE // 255)
 
 
-def refined(
-    session: Session, picture: Picture, start: Picture, how: Refinement, progress: Progress
-) -> npt.NDArray[np.uint8] | Array:
-    """Refine the halftone `start` (level numbers) of a picture, each channel by itself; alpha stays."""
-    result: Array | HostResult
-    if picture.on_device:
-        result = session.new_array(picture.shape, np.uint8)
-    else:
-        result = HostResult(session, picture.shape, np.uint8)
-    # Deciding a phase looks this many rows around, and changes one more.
-    halo = -(-how.passes * PHASES * (len(how.kernel) // 2 + 2) // SIDE) * SIDE
-    bands = _bands(session, picture, halo)
-    for number, (row0, row1) in enumerate(bands):
-        first, last = max(row0 - halo, 0), min(row1 + halo, picture.height)
-        part = progress.part(number * how.passes, len(bands) * how.passes)
-        with session.scope() as scope:
-            pixels, begun = (p.upload(session, scope, first, last) for p in (picture, start))
-            layout = PhasePlanes(last - first, picture.width)
-            searches = [
-                _Channel(session, scope, layout, how, (pixels, begun, picture.channels, channel))
-                for channel in range(min(picture.channels, 3))
-            ]
-            for done in range(how.passes):
-                for search in searches:
-                    search.improve()
-                if part.wanted:
-                    session.finish()
-                part.report(done + 1, how.passes)
-            row_bytes = picture.width * picture.channels
-            rows = row1 - row0
-            if isinstance(result, HostResult):
-                out, offset = result.room(scope, row0, row1), 0
-            else:
-                out, offset = images.buffer_of(result), row0 * row_bytes
-            if picture.channels == 4:
-                session.copy(out, begun, rows * row_bytes, (row0 - first) * row_bytes, offset)
+@dataclass(frozen=True, eq=False)
+class Refined(flow.Map):
+    """The halftone `start` (level numbers) of a picture, refined, each channel by itself; alpha stays."""
+
+    start: Picture
+    how: Refinement
+
+    max_bits = 8
+
+    def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
+        """Of the picture's own shape."""
+        return picture.shape, np.uint8
+
+    def open(self, session: Session, scope: Scope, picture: Picture) -> AbstractContextManager[flow.Steps]:  # noqa: ARG002
+        """Say what bands there are: deciding a phase looks at the rows in reach, and changes one more."""
+        most = min(session.limits.max_alloc, 4 * MOST_CELLS) // (4 * PHASES * row_stride(picture.width)) - 2 * MARGIN
+        reach = -(-self.how.passes * PHASES * (len(self.how.kernel) // 2 + 2) // SIDE) * SIDE
+        steps = flow.Steps(self.step, rows=SIDE, reach=reach, turns=self.how.passes)
+        steps.least_rows, steps.most_rows = picture.height, max(most, 1) * SIDE
+        return nullcontext(steps)
+
+    def step(self, session: Session, scope: Scope, portion: flow.Portion) -> None:
+        """Queue all passes over a band."""
+        picture, how, rows = portion.picture, self.how, portion.row1 - portion.row0
+        begun = self.start.upload(session, scope, portion.first, portion.last)
+        layout, offset = PhasePlanes(portion.last - portion.first, picture.width), portion.row0 - portion.first
+        searches = [
+            _Channel(session, scope, layout, how, (portion.pixels, begun, picture.channels, channel))
+            for channel in range(min(picture.channels, 3))
+        ]
+        for done in range(how.passes):
             for search in searches:
-                search.store(out, row0 - first, rows, offset)
-            if isinstance(result, HostResult):
-                result.store(scope, row0, row1, out)
-    return session.hand_over(result) if isinstance(result, Array) else result.array()
-
-
-def _bands(session: Session, picture: Picture, halo: int) -> list[tuple[int, int]]:
-    """Half-open rows, each of which begins at a multiple of `SIDE`."""
-    most = min(session.limits.max_alloc, 4 * MOST_CELLS)
-    rows = (most // (4 * PHASES * row_stride(picture.width)) - 2 * MARGIN) * SIDE
-    if rows >= picture.height:
-        return [(0, picture.height)]
-    rows = max(rows - 2 * halo, SIDE)
-    return [(row, min(row + rows, picture.height)) for row in range(0, picture.height, rows)]
+                search.improve()
+            if portion.progress.wanted:
+                session.finish()
+            portion.progress.report(done + 1, how.passes)
+        if picture.channels == 4:
+            row_bytes = picture.width * picture.channels
+            session.copy(portion.out, begun, rows * row_bytes, offset * row_bytes)
+        for search in searches:
+            search.store(portion.out, offset, rows)
 
 
 class _Channel:
@@ -231,8 +222,8 @@ class _Channel:
             group = self._group(self._apply)
             self._session.launch(self._apply, (across, down), group, **shared, phase=np.uint32(phase))
 
-    def store(self, out: Buffer, first_row: int, rows: int, offset: int) -> None:
-        """Queue the writing of the output of some of the band's rows, behind `offset` bytes."""
+    def store(self, out: Buffer, first_row: int, rows: int) -> None:
+        """Queue the writing of the output of some of the band's rows."""
         layout = self._layout
         self._session.launch(
             self._store,
@@ -246,7 +237,6 @@ class _Channel:
             columns=np.uint32(layout.columns),
             rows=np.uint32(rows),
             first_row=np.uint32(first_row),
-            offset=np.uint64(offset),
             channels=np.uint32(self._channels),
             channel=np.uint32(self._channel),
         )

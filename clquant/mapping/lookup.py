@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from clquant import images
+from clquant import flow
 from clquant.color.palette import Palette
-from clquant.images.upload import parts
-from clquant.runtime import Array, Buffer, CommandQueue, HostResult, Scope, Session, open_session
+from clquant.images import Picture
+from clquant.runtime import Array, Buffer, CommandQueue, Scope, Session
 
 INDEX_TYPES = {1: "uchar", 2: "ushort"}
 PIXELS_PER_ITEM = 4
@@ -37,27 +40,26 @@ class ColorLookup:
         self._session.launch(self._kernel, items, group, indices, self._colors, out, np.uint64(count))
 
 
+@dataclass(frozen=True)
+class Looked(flow.Map):
+    """Colours (H, W, 3 or 4) uint8 of a picture of indices."""
+
+    palette: Palette
+
+    def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
+        """Colours (H, W, 3 or 4)."""
+        return (picture.height, picture.width, self.palette.colors.shape[1]), np.uint8
+
+    def open(self, session: Session, scope: Scope, picture: Picture) -> AbstractContextManager[flow.Steps]:  # noqa: ARG002
+        """Bring the colours to the device."""
+        lookup = ColorLookup(session, scope, self.palette)
+        return nullcontext(
+            flow.Steps(lambda _session, _scope, portion: lookup.apply(portion.pixels, portion.count, portion.out))
+        )
+
+
 def applied(chosen: Any, palette: Palette, queue: CommandQueue | None) -> Any:
-    """The colours (H, W, 3 or 4) uint8 of indices (H, W); on the device for a device array."""
-    channels = palette.colors.shape[1]
-    if isinstance(chosen, Array):
-        session = open_session(queue, [chosen])
-        colors = session.new_array((*chosen.shape, channels), np.uint8)
-        with session.scope() as scope:
-            packed = scope.empty(chosen.nbytes)
-            session.copy(packed, images.buffer_of(chosen), chosen.nbytes, chosen.offset)
-            ColorLookup(session, scope, palette).apply(packed, int(chosen.size), images.buffer_of(colors))
-        return session.hand_over(colors)
-    if chosen.size < FEWEST_SENT:
+    """Return the colours (H, W, 3 or 4) uint8 of indices (H, W) of the palette's dtype; on the device like these."""
+    if not isinstance(chosen, Array) and chosen.size < FEWEST_SENT:
         return np.take(palette.colors, chosen, axis=0)
-    session = open_session(queue)
-    height, width = chosen.shape
-    result = HostResult(session, (height, width, channels), np.uint8)
-    with session.scope() as scope:
-        lookup = ColorLookup(session, scope, palette)
-        for row0, row1 in parts(session, height, width * 4, session.is_pinned(chosen)):
-            with session.scope() as band:
-                room = result.room(band, row0, row1)
-                lookup.apply(band.upload(chosen[row0:row1]), (row1 - row0) * width, room)
-                result.store(band, row0, row1, room)
-    return result.array()
+    return flow.run(Looked(palette), chosen, queue=queue, progress=None)
