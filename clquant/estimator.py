@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from clquant import params
-from clquant.images.collections import verbs_of
+from clquant.flow.executors import executor_of
+from clquant.flow.threads import stream, unshared
 from clquant.runtime import InvalidArgument, InvalidType, NotFittedError
-from clquant.streaming import stream, unshared
 
 E = TypeVar("E", bound="Estimator")
 
@@ -141,7 +141,7 @@ class Estimator:
             iter(images)
         except TypeError as error:
             raise InvalidType(f"images is {params.shown(images)}; allowed: an iterable of images") from error
-        collection = verbs_of(images)
+        collection = executor_of(images)
         spread: Iterator[Any] | None = None if collection is None else collection.stream(self, images, name, arguments)
         return stream(self, unshared(images), name, checked, arguments) if spread is None else spread
 

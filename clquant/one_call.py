@@ -11,7 +11,7 @@ from clquant import params
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import MOST_COLORS, as_palette
 from clquant.images import ImageLike, sent
-from clquant.images.collections import is_lazy
+from clquant.images.foreign import is_dask
 from clquant.kmeans import KMeansPalette
 from clquant.palette import engine
 from clquant.runtime import CommandQueue, ProgressCallback
@@ -72,7 +72,7 @@ def quantize(
         return engine.quantize(image, given, color_space=color_space, dither=dither, queue=queue, progress=progress)
     count = params.integer("colors", colors, 2, MOST_COLORS)
     learner = KMeansPalette(count, color_space=color_space, random_state=random_state, queue=queue)
-    if is_lazy(image):
+    if is_dask(image):
         return learner.fit(image, progress=progress).quantize(image, dither, progress=progress)
     if dither is None or dither is False:
         return IndexedImage.of_own(learner.fit_predict(image, progress=progress), learner.palette_)
@@ -138,7 +138,7 @@ def dominant_colors(
         params.integer("count", count, 2, 256), color_space=color_space, random_state=random_state, queue=queue
     )
     indices: Any = learner.fit_predict(image)
-    if is_lazy(indices):
+    if is_dask(indices):
         counts: Any = np.bincount(indices.ravel(), minlength=len(learner.palette_))
         counts = counts.compute()
     else:

@@ -16,7 +16,7 @@ ROWS = (
     ("runtime",),
     ("params",),
     ("images",),
-    ("flow", "streaming"),
+    ("flow",),
     ("color", "histogram", "estimator", "training"),
     ("quality",),
     ("mapping",),
@@ -36,7 +36,7 @@ ROWS = (
 # tables of variants, where the environment names one that no table has so far.
 UPWARD = (
     "dithering/registry.py: dithering imports halftone",
-    "images/collections.py: images imports dask",
+    "flow/executors.py: flow imports dask",
     "runtime/program/variants.py: runtime imports __init__",
 )
 RANK = {room: rank for rank, rooms in enumerate(ROWS) for room in rooms}

@@ -23,7 +23,7 @@ from clquant.dask.files import Later, expanded
 from clquant.dask.leading import Teller, called
 from clquant.dask.verify import connect, verified_share
 from clquant.dask.work import client, held, located, named, release, workers
-from clquant.images.collections import is_lazy
+from clquant.images.foreign import is_dask
 from clquant.runtime import InvalidArgument, Progress, Session, open_session
 from clquant.training import training
 from clquant.training.blocks import BlockShape
@@ -77,7 +77,7 @@ class _Parts:
         self._are_together = len(groups) == 1
         self._lines = [line for chunks in pictures for line in chunks.lines]
         self._origins = [line for chunks in pictures for line in chunks.origins]
-        self._futures = {future.key: future for image in given if is_lazy(image) for future in held(image)}
+        self._futures = {future.key: future for image in given if is_dask(image) for future in held(image)}
         self._line_weights = None if weights is None else _by_lines(pictures, weights, block[0])
         self._groups = groups
         self._parts: Sequence[Any] = ()
@@ -196,7 +196,7 @@ class _Chunks:
     @classmethod
     def of(cls, image: Any, number: int, block: tuple[int, int]) -> _Chunks:
         """Return the chunks of a picture; `number` is its index among the pictures, for errors."""
-        if not is_lazy(image):
+        if not is_dask(image):
             read = delayed(named(_read), pure=False)(image, number)
             return cls([[read]], (), (), delayed(named(np.shape), pure=False)(read))
         whole = checked(image)

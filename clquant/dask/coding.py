@@ -20,8 +20,8 @@ from clquant.dask.chunks import checked, parts_of
 from clquant.dask.executor import run
 from clquant.dask.parts import written
 from clquant.dask.work import named, results, told
+from clquant.flow.file_sinks import About
 from clquant.images import files
-from clquant.images.file_sinks import About
 from clquant.runtime import FileError, FormatError, InvalidArgument, InvalidType, NotFittedError, Progress
 from clquant.training.blocks import BlockShape
 from clquant.vq import VQCodec

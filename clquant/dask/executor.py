@@ -25,8 +25,8 @@ from clquant.dask.sums import of_sums
 from clquant.dask.work import located, named, told, tree
 from clquant.flow import Carried
 from clquant.flow.driver import check_side
+from clquant.flow.file_sinks import About
 from clquant.images import Picture
-from clquant.images.file_sinks import About
 from clquant.runtime import InvalidArgument, InvalidType, Progress, open_session
 
 # Of a scan's band, about.

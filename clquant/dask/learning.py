@@ -28,7 +28,7 @@ from clquant.histogram.color_histogram import ColorHistogram, counts_of, histogr
 from clquant.histogram.color_histogram import together as histograms_together
 from clquant.histogram.device_counts import DeviceCounts, added, can_add, counted
 from clquant.images.batches import read_in_groups
-from clquant.images.collections import is_lazy
+from clquant.images.foreign import is_dask
 from clquant.images.input_rules import read_parts
 from clquant.runtime import DeviceMemoryError, InvalidArgument, Progress, open_session
 
@@ -157,7 +157,7 @@ def _parts(given: Sequence[Any]) -> list[Part]:
     """Return callables that each make the delayed task of some images."""
     parts: list[Part] = []
     for i, image in enumerate(given):
-        if is_lazy(image):
+        if is_dask(image):
             parts += _parts_of_chunks(checked(image), f"images[{i}], ")
         elif not isinstance(image, str | os.PathLike):
             parts.append(functools.partial(_counted, i, [image]))

@@ -16,10 +16,10 @@ import numpy.typing as npt
 from dask import compute, delayed
 
 from clquant.dask.work import client, release, workers
+from clquant.flow.file_sinks import About
+from clquant.flow.result_files import writing
+from clquant.flow.sink import ArraySink, Sink
 from clquant.images import lazy
-from clquant.images.file_sinks import About
-from clquant.images.result_files import writing
-from clquant.images.sinks import ArraySink, Sink
 from clquant.params import shown
 from clquant.runtime import ClquantError, FileError, Progress
 

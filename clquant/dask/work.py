@@ -12,8 +12,8 @@ from typing import Any
 from dask import compute, delayed, is_dask_collection
 
 from clquant.dask.verify import is_verified, verified_share, verify_elsewhere
-from clquant.images.collections import is_lazy
 from clquant.images.dark_values import no_warnings
+from clquant.images.foreign import is_dask
 from clquant.runtime import (
     ClquantError,
     DeviceError,
@@ -116,7 +116,7 @@ def located(images: Sequence[Any]) -> Iterator[None]:
     except Exception as error:
         if type(error).__module__.partition(".")[0] != "distributed":
             for number, image in enumerate(images):
-                if is_lazy(image):
+                if is_dask(image):
                     _look_again(image, f"images[{number}] ({image.name})")
         raise
 

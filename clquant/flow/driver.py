@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from clquant import images, params
+from clquant.flow.executors import executor_of
+from clquant.flow.file_sinks import About
 from clquant.flow.job import Carried, Map, Portion, Reduce, Scan, Steps
+from clquant.flow.result_files import writing
+from clquant.flow.sink import Sink, result_of
 from clquant.images import ImageLike, Picture
-from clquant.images.collections import verbs_of
-from clquant.images.file_sinks import About
-from clquant.images.result_files import writing
 from clquant.runtime import (
     CommandQueue,
     HostResult,
@@ -40,12 +41,12 @@ def run(
     `out`, `about` and `memory` are those of the public verbs.
     """
     report, about = Progress(params.callback("progress", progress)), about or About()
-    collection = verbs_of(image)
+    collection = executor_of(image)
     if collection is not None:
         return collection.run(job, image, out, about, report)
     with writing(out, about) as sink:
-        picture = images.read_parts(image, out=sink, memory=memory, max_bits=job.max_bits)
-        return in_bands(open_session(queue, images.device_arrays([picture])), picture, job, report)
+        picture = images.read_parts(image, memory=memory, max_bits=job.max_bits)
+        return in_bands(open_session(queue, images.device_arrays([picture])), picture, job, report, sink=sink)
 
 
 def reduce(
@@ -59,7 +60,7 @@ def reduce(
 ) -> Any:
     """Return a reduction's value for an image; the chunks of a Dask array are reduced by workers."""
     report = Progress(params.callback("progress", progress))
-    collection = verbs_of(image)
+    collection = executor_of(image)
     if collection is not None:
         return collection.reduce(job, image, report, argument)
     picture = images.read_parts(image, memory=memory, argument=argument, max_bits=job.max_bits)
@@ -97,6 +98,7 @@ def in_bands(
     room: HostResult | None = None,
     meanwhile: Callable[[], None] = lambda: None,
     carried: Carried | None = None,
+    sink: Sink | None = None,
 ) -> Any:
     """Run a job band by band; `room` takes the result if it fits, `meanwhile` is called when all is queued.
 
@@ -105,7 +107,8 @@ def in_bands(
     check_side(picture, job.max_side)
     picture = picture if job.max_bits == 16 else picture.narrowed()
     shape, dtype = job.result(picture)
-    result = room if room is not None and room.fits(shape, dtype) else picture.result(session, shape, dtype)
+    fits = room is not None and room.fits(shape, dtype)
+    result = room if room is not None and fits else result_of(session, picture, sink, shape, dtype)
     row_bytes = math.prod(shape[1:]) * np.dtype(dtype).itemsize
     with session.scope() as scope:
         picture = picture.send(session, scope)
@@ -113,7 +116,10 @@ def in_bands(
         with opened(session, scope, picture) as steps:
             if carried is not None and carried.rows and steps.carried is not None:
                 session.write(steps.carried[0], carried.state)
-            bands, high = bands_of(session, [picture], steps, -(-row_bytes // job.block[0])), job.block[0]
+            bands, high = (
+                bands_of(session, [picture], steps, -(-row_bytes // job.block[0]), sink is not None),
+                job.block[0],
+            )
             for number, (first, last, row0, row1) in enumerate(bands):
                 begin, end = row0 // high, -(-row1 // high)
                 if result.has(end) and not job.is_serial:
@@ -145,7 +151,7 @@ def check_side(picture: Picture, most: int = 1 << 30) -> None:
 
 
 def bands_of(
-    session: Session, pictures: Sequence[Picture], steps: Steps, out_row_bytes: int
+    session: Session, pictures: Sequence[Picture], steps: Steps, out_row_bytes: int, into_sink: bool = False
 ) -> list[tuple[int, int, int, int]]:
     """Rows to load, and those of them whose result counts: within one allocation, and a lazy picture's bound."""
     picture, rows, reach = pictures[0], steps.rows, steps.reach
@@ -155,7 +161,7 @@ def bands_of(
     fit = height if height <= fit else max((fit - 2 * reach) // rows * rows, rows)
     part = min([one.parts(session, row_bytes, rows)[0][1] for one in pictures])
     if not any(one.lazy for one in pictures):
-        part = max(part, steps.least_rows)
+        part = fit if into_sink else max(part, steps.least_rows)
     elif part < height:
         part = max((part - 2 * reach) // rows * rows, rows)
     high = min(fit, part)

@@ -13,6 +13,8 @@ from clquant.color import spaces
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
 from clquant.estimator import Estimator
+from clquant.flow.executors import executor_of
+from clquant.flow.file_sinks import About, digest_of
 from clquant.halftone.pinwheel.levels import LevelHalftone
 from clquant.halftone.pinwheel.packing import Packed
 from clquant.halftone.pinwheel.palette import PaletteHalftone, VectorSettings
@@ -29,8 +31,6 @@ from clquant.halftone.refine import (
 )
 from clquant.halftone.tables import UNITS, WeightTables
 from clquant.images import HostImage, ImageLike, Picture
-from clquant.images.collections import verbs_of
-from clquant.images.file_sinks import About, digest_of
 
 WEIGHTS = ("tone-dependent", "constant")
 OUTPUTS = ("values", "levels", "bits")
@@ -287,7 +287,7 @@ class PinwheelHalftoner(Estimator):
 
     def _of_bits(self, image: ImageLike, memory: Any, max_bits: int) -> Any:
         """A picture that is read, or a Dask array, of which bits can be made."""
-        source = image if verbs_of(image) else images.read_parts(image, memory=memory, max_bits=max_bits)
+        source = image if executor_of(image) else images.read_parts(image, memory=memory, max_bits=max_bits)
         channels = source.channels if isinstance(source, Picture) else (*source.shape, 1)[2]
         if channels != 1 or self.levels != 2:
             raise runtime.InvalidArgument(
@@ -390,5 +390,5 @@ class PinwheelHalftoner(Estimator):
 
 def _here(result: Any, progress: runtime.ProgressCallback | None) -> Any:
     """A result in this process, of a Dask array as well."""
-    collection = verbs_of(result)
+    collection = executor_of(result)
     return result if collection is None else collection.here(result, runtime.Progress(progress))

@@ -37,13 +37,12 @@ from typing import Any
 import numpy as np
 import PIL.Image
 
-from clquant.images import collections, decode, foreign, geo, lazy
+from clquant.images import decode, foreign, geo, lazy
 from clquant.images.dark_values import warned_once
 from clquant.images.lazy import LazyRows
 from clquant.images.picture import ImageLike, Picture, device_arrays
 from clquant.images.picture_files import MAX_FILE_PIXELS
 from clquant.images.rows import refuse_rows
-from clquant.images.sinks import ArraySink, Sink
 from clquant.images.strided import packed
 from clquant.params import shown
 from clquant.runtime import (
@@ -60,20 +59,17 @@ from clquant.runtime import (
 def read_parts(
     source: ImageLike,
     *,
-    out: Any = None,
     memory: Any = None,
     argument: str = "image",
     max_channels: int = 4,
     max_bits: int = 8,
 ) -> Picture:
-    """As `read`, for jobs that work on bands: a picture elsewhere stays there, and results may go into `out`.
+    """As `read`, for jobs that work on bands: a picture elsewhere stays there, and is read in parts.
 
     Parameters
     ----------
     source : image, or a lazy picture
         See `clquant.images.lazy`: zarr, h5py, `numpy.memmap`, the path of a zarr or of a TIFF in tiles.
-    out : object, optional
-        With ``shape`` and ``__setitem__``: gets the result, of a picture that is not on the device.
     memory : int or str, optional
         Host memory that the job may take for a lazy picture, such as ``"1 GiB"``; default 512 MiB.
     argument : str
@@ -88,7 +84,7 @@ def read_parts(
     Raises
     ------
     InvalidType, InvalidArgument, FileError
-        As `read`; if `out` or `memory` is not allowed.
+        As `read`; if `memory` is not allowed.
     """
     bound = lazy.memory_bytes(memory)
     if isinstance(source, str | os.PathLike):
@@ -100,11 +96,7 @@ def read_parts(
         picture = Picture(rows.height, rows.width, channels, gray, lazy=rows)
     else:
         picture = read(source, argument=argument, max_channels=max_channels, max_bits=max_bits)
-    if out is None:
-        return picture
-    if picture.on_device:
-        raise InvalidArgument("out is given with a device array; allowed: without out, the result stays on the device")
-    return dataclasses.replace(picture, sink=out if isinstance(out, Sink) else ArraySink(out))
+    return picture
 
 
 def is_read_in_parts(source: ImageLike) -> bool:
@@ -176,7 +168,7 @@ def read(source: ImageLike, *, argument: str = "image", max_channels: int = 4, m
         return source if max_bits == 16 else source.narrowed()
     if isinstance(source, Array):
         return _from_device(source, argument, max_channels, max_bits)
-    if collections.is_lazy(source):
+    if foreign.is_dask(source):
         raise InvalidType(
             f"{argument} is a Dask array, of which this verb needs all pixels in one process; allowed: its compute(), "
             "where that fits, or verbs that work on chunks (fit, predict, leaves ...: docs/dask.md has them)"

@@ -15,14 +15,12 @@ import PIL.Image
 from clquant.images import decode
 from clquant.images.decode import Samples
 from clquant.images.lazy import LazyRows
-from clquant.images.sinks import DeviceResult, Sink, SinkResult
 from clquant.images.strided import packed
 from clquant.images.upload import SentRows, parts
 from clquant.runtime import (
     Array,
     Buffer,
     DeviceMemoryError,
-    HostResult,
     Scope,
     Session,
 )
@@ -47,8 +45,6 @@ class Picture:
         Of a picture on the host that is on its way to the device.
     lazy : LazyRows or None
         Of a picture that is read in parts.
-    sink : Sink or None
-        Where results of a picture that is not on the device go; a new array without one.
     origin : pair of int
         Row and column of the first pixel in the picture that this one is cut from, for what depends on places.
     """
@@ -61,7 +57,6 @@ class Picture:
     device_array: Array | None = None
     sent: SentRows | None = None
     lazy: LazyRows | None = None
-    sink: Sink | None = None
     origin: tuple[int, int] = (0, 0)
 
     @property
@@ -181,7 +176,7 @@ class Picture:
             Half-open, top to bottom; each within the device's largest allocation.
         """
         row_bytes = max(row_bytes, self.width * self.pixel_bytes)
-        if self.array is None or self.sink is not None:
+        if self.array is None:
             return list(row_bands(self.height, row_bytes, session, multiple_of, self))
         there = self.sent is not None and self.sent.are_there
         return parts(session, self.height, row_bytes, session.is_pinned(self.array), multiple_of, there)
@@ -231,22 +226,6 @@ class Picture:
         """
         row_bytes = self.width * max(bytes_per_pixel, self.pixel_bytes)
         yield from row_bands(self.height, row_bytes, session, multiple_of, self)
-
-    def result(
-        self, session: Session, shape: tuple[int, ...], dtype: npt.DTypeLike
-    ) -> HostResult | SinkResult | DeviceResult:
-        """Where a job puts its result's rows: on the device like the picture, the caller's `out`, or a new array.
-
-        Raises
-        ------
-        InvalidArgument
-            If the caller's `out` does not fit.
-        """
-        if self.on_device:
-            return DeviceResult(session, shape, dtype)
-        if self.sink is not None:
-            return SinkResult(session, shape, dtype, self.sink)
-        return HostResult(session, shape, dtype)
 
 
 def row_bands(

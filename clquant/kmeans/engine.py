@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from clquant import params
 from clquant.color.palette import Palette
 from clquant.estimator import weights_of
+from clquant.flow.executors import executor_of
 from clquant.histogram.counting import count_colors
 from clquant.histogram.weights import checked_weights
 from clquant.images import (
@@ -25,7 +26,7 @@ from clquant.images import (
     refuse_rows,
 )
 from clquant.images.batches import listed, read_in_groups, session_of
-from clquant.images.collections import is_lazy, verbs_of
+from clquant.images.foreign import is_dask
 from clquant.kmeans.fit import Fit, Fitted
 from clquant.kmeans.params import KMeansParams
 from clquant.palette.engine import PaletteEngine
@@ -185,7 +186,7 @@ class KMeansPalette(PaletteEngine):
         weights, sources = weights_of(y, sample_weight), materialize(images)
         refuse_rows(sources, "images")
         given = sources if isinstance(sources, list | tuple) else [sources]
-        collections = [verbs_of(source) for source in given]
+        collections = [executor_of(source) for source in given]
         if not any(collections) and not any(is_read_in_parts(source) for source in given):
             return self._keep(self._fitted(sources, weights, progress))
         if weights is not None:
@@ -252,7 +253,7 @@ class KMeansPalette(PaletteEngine):
         return self
 
     def _trials(self, pictures: Sequence[Any], weight: Any) -> contextlib.AbstractContextManager[Trial]:
-        return super()._trials(pictures, weight) if any(map(is_lazy, pictures)) else self._counted(pictures, weight)
+        return super()._trials(pictures, weight) if any(map(is_dask, pictures)) else self._counted(pictures, weight)
 
     @contextlib.contextmanager
     def _counted(self, pictures: Sequence[Picture], weight: Any) -> Iterator[Trial]:
@@ -338,7 +339,7 @@ class KMeansPalette(PaletteEngine):
         from clquant.kmeans.small_images import batch_palettes, fits
 
         rules, report = KMeansParams.of(self), Progress(params.callback("progress", progress))
-        collection = verbs_of(images)
+        collection = executor_of(images)
         if collection is not None:
             return collection.fit_many(self, images, report)  # type: ignore[no-any-return]
         sources = listed(images)

@@ -8,6 +8,7 @@ from typing import Any
 from clquant import params
 from clquant.color.palette import Palette
 from clquant.estimator import weights_of
+from clquant.flow.executors import executor_of
 from clquant.histogram.color_histogram import ColorHistogram, counts_of
 from clquant.histogram.weights import checked_weights, resampled, spread_out
 from clquant.images import (
@@ -21,7 +22,6 @@ from clquant.images import (
     refuse_rows,
 )
 from clquant.images.batches import listed, session_of
-from clquant.images.collections import verbs_of
 from clquant.images.lazy import memory_bytes
 from clquant.neuquant.fit import NeuQuantFit
 from clquant.neuquant.params import NeuQuantParams
@@ -172,7 +172,7 @@ class NeuQuantCL(PaletteEngine):
         """
         images = materialize(images)
         refuse_rows(images, "images")
-        for verbs in filter(None, map(verbs_of, images if isinstance(images, list | tuple) else [images])):
+        for verbs in filter(None, map(executor_of, images if isinstance(images, list | tuple) else [images])):
             if weights_of(y, sample_weight) is not None:
                 raise InvalidArgument("sample_weight is given with a Dask array; allowed: with images in memory")
             NeuQuantParams.of(self)
@@ -248,7 +248,7 @@ class NeuQuantCL(PaletteEngine):
             As `fit`.
         """
         given, report = NeuQuantParams.of(self), Progress(params.callback("progress", progress))
-        collection = verbs_of(images)
+        collection = executor_of(images)
         if collection is not None:
             return collection.fit_many(self, images, report)  # type: ignore[no-any-return]
         sources = listed(images)

@@ -14,7 +14,7 @@ from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
 from clquant.estimator import Estimator, weights_of
 from clquant.images import ImageLike
-from clquant.images.collections import is_lazy
+from clquant.images.foreign import is_dask
 from clquant.mapping.pipeline import Nearest
 from clquant.palette.target_quality import FewestColors, Trial, allowed_error, fitted_anew, shown_error
 from clquant.palette.verbs import predict, quantize, transform
@@ -231,7 +231,7 @@ class PaletteEngine(Estimator, abc.ABC):
         InvalidArgument, InvalidType, FileError, StoppedError
             As `fit` and `predict`.
         """
-        if is_lazy(image):
+        if is_dask(image):
             return self.fit(image, y, sample_weight, progress=progress).predict(image)
         with images.sent(image, self.queue) as (session, source):
             if self.default_dither is not None:
@@ -267,7 +267,7 @@ class PaletteEngine(Estimator, abc.ABC):
         InvalidArgument, InvalidType, FileError, StoppedError
             As `fit` and `transform`.
         """
-        if is_lazy(image):
+        if is_dask(image):
             return self.fit(image, y, sample_weight, progress=progress).transform(image)
         with images.sent(image, self.queue) as (_, picture):
             self.fit(picture, y, sample_weight, progress=progress)

@@ -13,7 +13,8 @@ import numpy as np
 
 from clquant import images, params
 from clquant.color.palette import MOST_COLORS, checked_fixed
-from clquant.images.collections import is_lazy, verbs_of
+from clquant.flow.executors import executor_of
+from clquant.images.foreign import is_dask
 from clquant.mapping.error import SummedError, summed_error
 from clquant.runtime import InvalidArgument, PictureError, Progress, ProgressCallback
 
@@ -62,7 +63,7 @@ class FewestColors:
     def run(self) -> dict[str, Any]:
         """What the engine learned with the fewest colours, by the attributes' names."""
         with contextlib.ExitStack() as inside:
-            if not any(map(is_lazy, self.pictures)):
+            if not any(map(is_dask, self.pictures)):
                 self.pictures = inside.enter_context(images.all_sent(self.pictures, self.engine.queue))[1]
             trial = inside.enter_context(self.engine._trials(self.pictures, self.weight))
             count = fewest_colors(lambda n: self._error(trial, n), self.limit, self.most, self.least)
@@ -83,7 +84,7 @@ class FewestColors:
 def _kept_lazy(sources: Any, weight: Any) -> list[Any]:
     """Pictures among which are Dask arrays; empty where none are."""
     given = sources if isinstance(sources, list | tuple) else [sources]
-    lazy = [source for source in given if is_lazy(source)]
+    lazy = [source for source in given if is_dask(source)]
     if lazy and weight is not None:
         raise InvalidArgument("sample_weight is given with a Dask array; allowed: with images in memory")
     if any(source.dtype == np.uint16 for source in lazy):
@@ -101,7 +102,7 @@ def fitted_anew(engine: PaletteEngine, pictures: Sequence[Any], weight: Any) -> 
         Its parameters and what it learned are changed.
     """
 
-    collection = next(filter(None, map(verbs_of, pictures)), None)
+    collection = next(filter(None, map(executor_of, pictures)), None)
     fit = functools.partial(engine.fit, pictures, sample_weight=weight)
     if collection is not None and hasattr(engine, "fit_histogram"):
         fit = functools.partial(engine.fit_histogram, collection.histogram(pictures))

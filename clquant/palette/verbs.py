@@ -11,10 +11,10 @@ from clquant.color import spaces
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
 from clquant.dithering.registry import Ditherer, find_dither, job_of
+from clquant.flow.executors import executor_of
+from clquant.flow.file_sinks import About
+from clquant.flow.result_files import writing
 from clquant.images import ImageLike, read_parts, refuse_rows
-from clquant.images.collections import verbs_of
-from clquant.images.file_sinks import About
-from clquant.images.result_files import writing
 from clquant.mapping import lookup
 from clquant.mapping.palette_on_device import METRICS
 from clquant.mapping.pipeline import Colored, Nearest
@@ -47,7 +47,7 @@ def _by_own(
     ditherer: Ditherer, image: Any, palette: Palette, colored: bool, out: Any, about: About, memory: Any, given: Any
 ) -> Any:
     """Indices by a ditherer of the caller's, or their colours."""
-    if verbs_of(image):
+    if executor_of(image):
         raise InvalidArgument(
             f"dither is {params.shown(ditherer)}, of which it is not known how it may be cut; allowed with Dask "
             "arrays: names, and objects that clquant has"
@@ -182,7 +182,7 @@ def quantize(
     indices = predict(
         image, checked, color_space=color_space, metric=metric, dither=dither, queue=queue, progress=progress
     )
-    collection = verbs_of(indices)
+    collection = executor_of(indices)
     if collection is not None:
         indices = collection.here(indices, Progress(progress))
     return IndexedImage.of_own(indices, checked)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from clquant import images, params, runtime
 from clquant.estimator import Estimator
-from clquant.images.collections import verbs_of
+from clquant.flow.executors import executor_of
 from clquant.quadtree import criteria
 from clquant.quadtree.assembly import Decomposition, TreeJob, decompose
 from clquant.quadtree.deep import deep_leaves
@@ -182,7 +182,7 @@ class QuadtreeBuilder(Estimator):
         InvalidType, InvalidArgument, FileError, DeviceMemoryError, StoppedError
             As `build`.
         """
-        collection = verbs_of(image)
+        collection = executor_of(image)
         if collection is not None:
             return collection.leaves(image, self)  # type: ignore[no-any-return]
         picture = images.read_parts(image, memory=memory, max_channels=MAX_CHANNELS, max_bits=_bits_of(image))

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import flow, params
+from clquant.flow.executors import executor_of
 from clquant.images import Picture
-from clquant.images.collections import verbs_of
 from clquant.quality import definitions
 from clquant.quality.definitions import WINDOW, gaussian
 from clquant.quality.pair import Pair, Samples, as_pair
@@ -70,7 +70,7 @@ def ssim(
     with sigma 1.5, K1 = 0.01, K2 = 0.03, windows inside the picture only.
     """
     peak = params.real("peak", peak, 1e-9)
-    for verbs in filter(None, map(verbs_of, (original, result))):
+    for verbs in filter(None, map(executor_of, (original, result))):
         if not MIN_PEAK <= peak <= MAX_PEAK:
             raise InvalidArgument(f"peak is {peak} for Dask arrays; allowed: {MIN_PEAK} to {MAX_PEAK}")
         last = partial(mean_similarity, windows=_windows(definitions.picture_shape(np.shape(cast(Any, original)))))

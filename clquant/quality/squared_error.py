@@ -11,8 +11,8 @@ from typing import Any, cast
 import numpy as np
 
 from clquant import flow, params
+from clquant.flow.executors import executor_of
 from clquant.images import Picture
-from clquant.images.collections import verbs_of
 from clquant.quality import definitions
 from clquant.quality.pair import Pair, Samples, as_pair
 from clquant.runtime import CommandQueue, Scope, Session, Total
@@ -51,7 +51,7 @@ def mse(original: Samples, result: Samples, *, queue: CommandQueue | None = None
     FileError
         If a picture cannot be read.
     """
-    for verbs in filter(None, map(verbs_of, (original, result))):
+    for verbs in filter(None, map(executor_of, (original, result))):
         return verbs.figure(SquaredError(), partial(_mean, math.prod(np.shape(cast(Any, original)))), original, result)  # type: ignore[no-any-return]
     pair = as_pair(original, result, memory)
     if not isinstance(pair, Pair):
@@ -95,7 +95,7 @@ def psnr(
         As `mse`, or if `peak` is not positive.
     """
     peak = params.real("peak", peak, 1e-9)
-    for verbs in filter(None, map(verbs_of, (original, result))):
+    for verbs in filter(None, map(executor_of, (original, result))):
         last = partial(_decibels, math.prod(np.shape(cast(Any, original))), peak)
         return verbs.figure(SquaredError(), last, original, result)  # type: ignore[no-any-return]
     return decibels(mse(original, result, queue=queue, memory=memory), peak)

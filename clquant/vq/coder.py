@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import flow, images, params
+from clquant.flow.file_sinks import About, digest_of
+from clquant.flow.sink import Sink, SinkResult
 from clquant.images import lazy
-from clquant.images.file_sinks import About, digest_of
-from clquant.images.sinks import Sink, SinkResult
 from clquant.images.upload import parts
 from clquant.runtime import (
     Array,
@@ -76,9 +76,9 @@ class BlockCoder:
         codebook = digest_of(np.ascontiguousarray(self.codebook))
         return About(resume=resume, settings={"verb": verb, "codebook": codebook})
 
-    def read(self, image: images.ImageLike, out: Any = None, memory: Any = None) -> images.Picture:
+    def read(self, image: images.ImageLike, memory: Any = None) -> images.Picture:
         """A picture of the codebook's channels."""
-        picture = images.read_parts(image, out=out, memory=memory)
+        picture = images.read_parts(image, memory=memory)
         if picture.channels != self.shape.channels:
             raise InvalidArgument(f"image has {picture.channels} channels; this codebook is for {self.shape.channels}")
         return picture

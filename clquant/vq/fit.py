@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from clquant import params
+from clquant.flow.executors import executor_of
 from clquant.images import Picture, device_arrays, is_read_in_parts, lazy, materialize, read_many, read_parts
-from clquant.images.collections import verbs_of
 from clquant.runtime import InvalidArgument, Progress, ProgressCallback, open_session
 from clquant.training import training
 from clquant.training.blocks import BlockShape, check_block_shape
@@ -25,7 +25,7 @@ def fit(
     plan, block = _checked(codec)
     given, reporter = materialize(images), Progress(params.callback("progress", progress))
     listed = given if isinstance(given, list | tuple) else [given]
-    for collection in filter(None, map(verbs_of, listed)):
+    for collection in filter(None, map(executor_of, listed)):
         trained, shape = collection.fit_codec(codec, listed, sample_weight, plan, reporter)
         return trained, shape
     bound = lazy.memory_bytes(memory)

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import flow, params
+from clquant.flow.executors import executor_of
+from clquant.flow.result_files import writing
 from clquant.images import ImageLike, lazy
-from clquant.images.collections import verbs_of
-from clquant.images.result_files import writing
 from clquant.runtime import FormatError, InvalidType, Progress
 from clquant.vq.coder import BlockCoder, HostTable, Pixels, Report, Size, Table, opened_table
 from clquant.vq.container import clvq_format
@@ -44,7 +44,7 @@ def decode(
 ) -> Pixels:
     """As `VQCodec.decode`, with the codec's codebook ready in a coder."""
     report = Progress(params.callback("progress", progress))
-    collection = verbs_of(indices)
+    collection = executor_of(indices)
     if collection is not None:
         return collection.decode(indices, codec, shape, out, coder.about("decode", resume), report)  # type: ignore[no-any-return]
     bound = lazy.memory_bytes(memory)
@@ -62,7 +62,7 @@ def compress_to(
     if not hasattr(file, "write"):
         raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for writing")
     compressor = Compressor.of(coder, codec.state_size, codec.tolerance)
-    collection = verbs_of(image)
+    collection = executor_of(image)
     if collection is not None:
         collection.compress_to(file, image, codec, compressor, embed, report)
         return

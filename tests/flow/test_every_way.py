@@ -104,7 +104,7 @@ def test_a_file_of_results_is_gone_on_with(
     engine: str, verb: str, stored: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     zarr = pytest.importorskip("zarr", minversion="3")  # needs Python 3.11
-    from clquant.images import zarr_sink
+    from clquant.flow import zarr_sink
 
     monkeypatch.setattr(lazy, "memory_bytes", lambda _: 24 << 10)
     monkeypatch.setattr(zarr_sink, "CHUNK", 8)

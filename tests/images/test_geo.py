@@ -13,7 +13,8 @@ import pytest
 import clquant
 from clquant import images
 from clquant.cli import main
-from clquant.images import geo, geo_files, lazy, tiff_sinks
+from clquant.flow import tiff_sinks
+from clquant.images import geo, geo_files, lazy
 from clquant.palette.verbs import predict, transform
 
 rasterio = pytest.importorskip("rasterio")

@@ -21,7 +21,7 @@ from clquant.cli.batch import Pair
 from clquant.cli.common import STDOUT, option
 from clquant.cli.inputs import Source
 from clquant.cli.outputs import Outputs, kind_of, picture_bytes
-from clquant.images.sinks import ArraySink
+from clquant.flow.sink import ArraySink
 from clquant.quality import psnr
 from clquant.runtime import FileError, FormatError, InvalidArgument, NotFittedError, Progress, ProgressCallback
 from clquant.vq import VQCodec, clvq_info

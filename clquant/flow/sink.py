@@ -9,8 +9,9 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from clquant.images import Picture
 from clquant.params import shown
-from clquant.runtime import Array, Buffer, FileError, InvalidArgument, InvalidType, Scope, Session
+from clquant.runtime import Array, Buffer, FileError, HostResult, InvalidArgument, InvalidType, Scope, Session
 
 
 class Sink(abc.ABC):
@@ -213,3 +214,20 @@ class SinkResult:
         writing, self._writing = self._writing, None
         if writing is not None:
             writing.result()
+
+
+def result_of(
+    session: Session, picture: Picture, sink: Sink | None, shape: tuple[int, ...], dtype: npt.DTypeLike
+) -> HostResult | SinkResult | DeviceResult:
+    """Return where a job puts its result's rows: a sink, or a new array on the device or host like the picture.
+
+    Raises
+    ------
+    InvalidArgument
+        If there is a sink for a picture on the device, or it does not fit.
+    """
+    if sink is None:
+        return (DeviceResult if picture.on_device else HostResult)(session, shape, dtype)
+    if picture.on_device:
+        raise InvalidArgument("out is given with a device array; allowed: without out, the result stays on the device")
+    return SinkResult(session, shape, dtype, sink)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from clquant.flow.file_sinks import About, FileSink
 from clquant.images import geo, geo_files
-from clquant.images.file_sinks import About, FileSink
 from clquant.runtime import FileError, InvalidArgument
 
 TILE = 256

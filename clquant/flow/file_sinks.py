@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from clquant.flow.sink import Sink
 from clquant.images import files
-from clquant.images.sinks import Sink
 from clquant.runtime import FileError, InvalidArgument
 
 

@@ -8,9 +8,9 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from clquant.flow.file_sinks import About, FileSink
+from clquant.flow.sink import ArraySink, Sink
 from clquant.images import files, geo, geo_files
-from clquant.images.file_sinks import About, FileSink
-from clquant.images.sinks import ArraySink, Sink
 from clquant.params import shown
 from clquant.runtime import InvalidArgument
 
@@ -63,14 +63,14 @@ def _file_sink(out: str | os.PathLike[str], about: About) -> FileSink:
     if suffix == ".zarr" and not has_layout:
         if isinstance(about.source, str | os.PathLike) and geo.place_tags(about.source):
             warnings.warn(f"{shown(str(target))} does not keep where {str(source)!r} lies: .tif does", stacklevel=2)
-        from clquant.images.zarr_sink import ZarrSink
+        from clquant.flow.zarr_sink import ZarrSink
 
         return ZarrSink(out, about)
     if suffix not in geo.SUFFIXES:
         raise InvalidArgument(f"out is {shown(str(target))}; allowed: an array, or a path that ends in .zarr or .tif")
     if about.resume:
         raise InvalidArgument(f"resume is given with {shown(str(target))}; allowed: with a path that ends in .zarr")
-    from clquant.images.tiff_sinks import GeoTiffSink, TiffSink
+    from clquant.flow.tiff_sinks import GeoTiffSink, TiffSink
 
     place = geo_files.place_of(about.source)
     if has_layout and place is None:

@@ -14,7 +14,8 @@ import pytest
 import tifffile
 
 import clquant
-from clquant.images import lazy, tiff_sinks, zarr_sink
+from clquant.flow import tiff_sinks, zarr_sink
+from clquant.images import lazy
 from clquant.palette.engine import predict, transform
 
 zarr = pytest.importorskip("zarr", minversion="3")  # needs Python 3.11
@@ -154,7 +155,8 @@ def test_a_job_goes_on_where_it_stopped(
 KILLED = """
 import os, sys
 import clquant
-from clquant.images import lazy, tiff_sinks, zarr_sink
+from clquant.flow import tiff_sinks, zarr_sink
+from clquant.images import lazy
 lazy.memory_bytes = lambda _: 24 << 10
 zarr_sink.CHUNK = zarr_sink.ZarrSink.block_rows = 32
 tiff_sinks.TILE = tiff_sinks.TiffSink.block_rows = 16

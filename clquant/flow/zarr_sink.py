@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from clquant.flow.file_sinks import FileSink
 from clquant.images import files, lazy
-from clquant.images.file_sinks import FileSink
 from clquant.runtime import FileError, InvalidArgument
 
 CHUNK = 512

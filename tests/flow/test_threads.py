@@ -15,7 +15,7 @@ import pytest
 import clquant
 from clquant import KMeansPalette, runtime
 from clquant.estimator import Estimator
-from clquant.streaming import unshared
+from clquant.flow.threads import unshared
 
 
 class Doubler(Estimator):
