@@ -116,10 +116,8 @@ def in_bands(
         with opened(session, scope, picture) as steps:
             if carried is not None and carried.rows and steps.carried is not None:
                 session.write(steps.carried[0], carried.state)
-            bands, high = (
-                bands_of(session, [picture], steps, -(-row_bytes // job.block[0]), sink is not None),
-                job.block[0],
-            )
+            high = job.block[0]
+            bands = bands_of(session, [picture], steps, -(-row_bytes // high), sink is not None)
             for number, (first, last, row0, row1) in enumerate(bands):
                 begin, end = row0 // high, -(-row1 // high)
                 if result.has(end) and not job.is_serial:
