@@ -251,7 +251,7 @@ def within_bytes(options: Options) -> Iterable[Table]:
     for name in MAKERS:
         made = clip(name, 12 if options.quick else FRAMES)
         whole = len(clquant.animate(made.frames).to_bytes("GIF"))
-        for part in (0.8, 0.6, 0.4, 0.25, 0.1):
+        for part in (0.9, 0.7, 0.5, 0.35, 0.25):
             result = clquant.animate(made.frames, max_bytes=int(whole * part))
             result.to_bytes("GIF")
             got = {key: value for key, value in result.figures.items() if key in names}

@@ -11,12 +11,16 @@ import numpy.typing as npt
 
 @dataclasses.dataclass
 class Shown:
-    """A frame: what stands when it was drawn, (H, W, 4) uint8, for how long, what then, and the (x, y, w, h) drawn."""
+    """A frame: what stands when it was drawn, (H, W, 4) uint8, for how long, what then, and the (x, y, w, h) drawn.
+
+    `own_table` tells whether it has colours of its own.
+    """
 
     picture: npt.NDArray[np.uint8]
     left: npt.NDArray[np.uint8]
     milliseconds: int
     rectangle: tuple[int, int, int, int]
+    own_table: bool
 
 
 class _Reader:
@@ -82,7 +86,7 @@ def decoded(data: bytes) -> tuple[list[Shown], int | None]:
         assert disposal in (0, 1, 2)
         if disposal == 2:
             part[...] = 0
-        shown.append(Shown(picture, canvas.copy(), 10 * delay, (x, y, columns, rows)))
+        shown.append(Shown(picture, canvas.copy(), 10 * delay, (x, y, columns, rows), own is not None))
         disposal, delay, transparent = 0, 0, None
     assert reader.at == len(data), "bytes after the trailer"
     return shown, loops

@@ -68,6 +68,7 @@ def animate(
     quality : int
         1 to 100. A pixel is held, bit for bit and whatever the dither, while its error is at most (100 - quality) / 2
         steps of 8 bits (the root of the mean of the channels' squares, of which green counts four times, red twice).
+        Below 100 at most 255 colours are learned, as for ``"frame"``.
     hold : int
         0 to 15 frames that are looked ahead: a pixel that is held no longer becomes the median of those that are as
         near to it. 0 looks at no other frame, and holds nothing.
@@ -215,9 +216,9 @@ class Reduction:
             yield Held(frame, np.zeros(frame.pixels.shape[:2], np.bool_))
 
     def _learner(self) -> KMeansPalette:
-        """The engine that learns palettes; ones of a frame leave an entry for what does not change."""
+        """The engine that learns palettes; ones of a frame, or with loss, leave an entry for what does not change."""
         count = int(self.colors) if isinstance(self.colors, numbers.Integral) else 2
-        if self.palettes == "frame" and count == gif.MAX_COLORS:
+        if count == gif.MAX_COLORS and (self.palettes == "frame" or self.quality < 100):
             count = gif.MAX_COLORS - 1
         return KMeansPalette(count, color_space=self.color_space, random_state=self.random_state, queue=self.queue)
 
@@ -230,7 +231,7 @@ class Reduction:
             holes, opaque = bool((alphas < gif.OPAQUE_ALPHA).any()), bool((alphas == 255).all())
         else:
             holes, opaque = self.channels == 4, self.channels < 4
-        return About(*self.size, self.plays, rgba, holes, opaque)
+        return About(*self.size, self.plays, rgba, holes, opaque, reserve=True)
 
     def frames(self) -> Iterator[Made]:
         """Yield each frame in its palette."""

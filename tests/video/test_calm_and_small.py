@@ -137,3 +137,12 @@ def test_ffmpeg_and_gifsicle_show_the_same_pixels(noisy, tmp_path):
         for number, picture in enumerate(expected):
             image.seek(number)
             assert np.array_equal(np.asarray(image.convert("RGB")), picture)
+
+
+def test_one_palette_is_one_table(noisy):
+    """Players of small displays know a file's table alone; 16 colours in use everywhere leave no entry for gaps."""
+    made = clquant.animate(noisy, 16, dither="bayer8")
+    assert len(made.palette) == 16
+    shown, _ = decoded(made.to_bytes("GIF"))
+    assert not any(one.own_table for one in shown)
+    assert all(np.array_equal(one.picture[:, :, :3], f.to_array()) for one, f in zip(shown, made.frames, strict=True))

@@ -52,6 +52,8 @@ def drawn(frames: Iterable[Shown], about: About) -> Iterator[Drawn]:
         if clear:
             stands[rows, columns] = now.hole
         part, transparent, colors = now.indices[rows, columns], now.transparent, given.rgba[:, :3]
+        if about.reserve and transparent is None and len(colors) < MAX_COLORS:
+            colors = np.concatenate([colors, np.zeros((1, 3), np.uint8)])
         if about.holes and transparent is None:
             # Readers clear to transparent only where a frame has such an entry; Pillow, where the first one has it too.
             transparent, colors = _transparent_entry(part, colors)

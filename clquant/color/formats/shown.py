@@ -41,6 +41,8 @@ class About(NamedTuple):
     holes, opaque : bool
         Whether a palette may have entries of alpha below 128; whether all have alpha 255.
     comment : str
+    reserve : bool
+        Whether a GIF's tables get an entry for what does not change, so that no frame needs a table of its own for it.
     """
 
     width: int
@@ -50,6 +52,7 @@ class About(NamedTuple):
     holes: bool
     opaque: bool
     comment: str = ""
+    reserve: bool = False
 
 
 def bounds(mask: npt.NDArray[np.bool_]) -> tuple[slice, slice]:
