@@ -115,37 +115,15 @@ __kernel void sum_segments(__global const uint4 *segments, uint n_segments, __gl
     const int4 corner = place_of((int)segment.x, grid) << shift;
     ulong weight = 0, low = 0, high = 0;
     ulong4 sum = 0;
-#if WEIGHTED
     for (uint i = segment.y; i < segment.z; i++) {
         const int4 point = corner + within_cell(points[i]);
-        const ulong own = weights[i];
+        const ulong own = WEIGHTED ? weights[i] : 1;
         const ulong distance = (ulong)squared(point);
         weight += own;
         sum += convert_ulong4(point) * own;
         low += own * (distance & ((1 << LOW_BITS) - 1));
         high += own * (distance >> LOW_BITS);
     }
-#else
-    /* Two places in the halves of a number; |corner + p|^2 is |corner|^2 + 2 corner.p + |p|^2, in all below 2^46. */
-    const ulong halves = 0x0000FFFF0000FFFFUL;
-    ulong even = 0, odd = 0;
-    for (uint i = segment.y; i < segment.z; i++) {
-        const ulong point = points[i];
-        const ulong x = point & 65535, y = point >> 16 & 65535, z = point >> 32 & 65535;
-        even += point & halves;
-        odd += point >> 16 & halves;
-        low += x * x + y * y + z * z;
-#if SPACE_ALPHA
-        low += (point >> 48) * (point >> 48);
-#endif
-    }
-    weight = segment.z - segment.y;
-    sum = (ulong4)(even & UINT_MAX, odd & UINT_MAX, even >> 32, SPACE_ALPHA ? odd >> 32 : 0);
-    const ulong4 at = convert_ulong4(corner);
-    const ulong4 crossed = at * (at * weight + 2 * sum);
-    low += crossed.x + crossed.y + crossed.z + crossed.w;
-    sum += at * weight;
-#endif
     __global ulong *out = sums + s * (1 + DIMS);
     out[0] = weight;
     out[1] = sum.x;

@@ -34,32 +34,20 @@ ushort4 point_of(__global const uchar *pixels, const ulong pixel, __global const
  *   ORDER 1: floor(total * frac(s * phi + start)), phi and start in 1/2^32, phi = 2654435769 / 2^32 the golden ratio's
  *            fraction: any run of consecutive samples covers all pixels evenly
  *   ORDER 2: s * start mod total, Dekker's walk with a prime step
- *   ORDER 3: where it stands in `which`: pixels were drawn for these samples alone
  *
- * NDRange: (count), in order 3 (pixels of the band), any groups.
+ * NDRange: (count), any groups.
  *   pixels   uchar (pixels of the band, CHANNELS)
  *   band     its first pixel among all, its pixels, all pixels (total), start
  *   tables   of common/color_spaces.h
  *   fixed    FIXED colours, R, G, B, alpha (one that is not read if there are none)
  *   samples  first sample, count, where the first one's point goes
  *   points   ushort4; x = 65535 if alpha is 0 or the colour is fixed; points of pixels outside the band
- *            are left alone, in order 3 those of samples that are not in `which`
- *   which    uint (pixels of the band), in order 3 only */
+ *            are left alone */
 __kernel void neuquant_sample(__global const uchar *restrict pixels, const uint4 band,
                               __global const int *restrict tables, __global const uchar4 *restrict fixed,
-                              const uint4 samples, __global ushort4 *restrict points
-#if ORDER == 3
-                              ,
-                              __global const uint *restrict which
-#endif
-)
+                              const uint4 samples, __global ushort4 *restrict points)
 {
     const uint k = get_global_id(0);
-#if ORDER == 3
-    const uint place = k < band.y ? which[k] - samples.x : samples.y;
-    if (place < samples.y)
-        points[samples.z + place] = point_of(pixels, k, tables, fixed);
-#else
     const uint s = samples.x + k;
 #if ORDER == 0
     const uint pixel = s;
@@ -70,5 +58,4 @@ __kernel void neuquant_sample(__global const uchar *restrict pixels, const uint4
 #endif
     if (k < samples.y && pixel - band.x < band.y)
         points[samples.z + k] = point_of(pixels, pixel - band.x, tables, fixed);
-#endif
 }

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from clquant.histogram.distinct import MAX_DISTINCT, DistinctColors, distinct_colors
 from clquant.images import Picture, pieces
-from clquant.neuquant.sampling import Band, Pixels, checked_total, spread_places
+from clquant.neuquant.sampling import SPREAD, Band, Pixels, checked_total, put_samples, spread_places
 from clquant.runtime import Scope, Session
 
 
@@ -27,24 +27,19 @@ def streamed_pixels(
         with session.scope() as inner:
             return pixels, distinct_colors(session, inner, pixels.triples(), MAX_DISTINCT)
     places = spread_places(total, start, count)
-    order = np.argsort(places, kind="stable").astype(np.uint32)
+    order = np.argsort(places, kind="stable")
     places = places[order]
-    colors, bands, first = StreamedColors(session, MAX_DISTINCT), [], 0
+    channels = max(picture.channels for picture in pictures)
+    colors, drawn, begin = StreamedColors(session, MAX_DISTINCT), np.full((count, channels), 255, np.uint8), 0
     for picture in pictures:
-        drawn, begin = [], int(np.searchsorted(places, first))
-        row0 = first
         for piece in pieces(picture):
             values = piece.on_host(session).reshape(-1, piece.channels)
             colors.add(piece, values)
-            low, high = np.searchsorted(places, (row0, row0 + len(values)))
-            drawn.append(values[places[low:high] - row0])
-            row0 += len(values)
-        which = order[begin : begin + sum(map(len, drawn))]
-        if len(which):
-            samples = scope.copy_of(np.concatenate(drawn))
-            bands.append(Band(samples, picture.channels, len(which), first, which=scope.copy_of(which)))
-        first = row0
-    return Pixels(tuple(bands), total), colors.found()
+            low, high = np.searchsorted(places, (begin, begin + len(values)))
+            put_samples(drawn, order[low:high], values[places[low:high] - begin])
+            begin += len(values)
+    band = Band(scope.copy_of(drawn), channels, count, 0, drawn=SPREAD)
+    return Pixels((band,), total), colors.found()
 
 
 class StreamedColors:

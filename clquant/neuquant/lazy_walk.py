@@ -16,7 +16,7 @@ from clquant.histogram.distinct import DistinctColors
 from clquant.images import Picture, pieces
 from clquant.images.decode import Samples
 from clquant.neuquant.lazy_sampling import StreamedColors
-from clquant.neuquant.sampling import WALK, Band, Pixels, checked_total, walk_step
+from clquant.neuquant.sampling import WALK, Band, Pixels, checked_total, put_samples, walk_step
 from clquant.runtime import Scope, Session
 
 
@@ -82,18 +82,14 @@ class Window:
     def _take(self, values: Samples, begin: int, first: int, drawn: Samples) -> None:
         """Copy those samples from `first` on that are among the pixels from `begin` on."""
         step, end, last = self._step, begin + len(values), first + len(drawn)
-        opaque = min(self._channels, 3)
         for turn in range(first * step // self.total, (last - 1) * step // self.total + 1):
             low = max(-(-(turn * self.total + begin) // step), first)
             high = min(-(-(turn * self.total + end) // step), last)
             if low < high:
                 at = low * step - turn * self.total - begin
-                chosen = values[at : at + (high - low - 1) * step + 1 : step]
-                target = drawn[low - first : high - first]
-                if chosen.shape[1] == 4:
-                    target[...] = chosen
-                else:  # gray becomes R, G, B beside colours
-                    target[:, :opaque] = chosen
+                put_samples(
+                    drawn, slice(low - first, high - first), values[at : at + (high - low - 1) * step + 1 : step]
+                )
 
     def close(self) -> None:
         """Let the samples go."""

@@ -13,7 +13,7 @@ from clquant.images import Picture
 from clquant.neuquant.schedule import PRIMES
 from clquant.runtime import Buffer, InvalidArgument, Scope, Session
 
-LINEAR, SPREAD, WALK, LISTED = range(4)
+LINEAR, SPREAD, WALK = range(3)
 MAX_PIXELS = 2**31 - 1
 GOLDEN = 2654435769
 POINT_BYTES = 8
@@ -21,14 +21,13 @@ POINT_BYTES = 8
 
 @dataclass(frozen=True)
 class Band:
-    """Pixels of one picture on the device: rows, or those that some samples are."""
+    """Pixels on the device: rows of a picture, or samples that follow one another."""
 
     pixels: Buffer  # (count, channels) uint8
     channels: int
     count: int
-    first: int  # number of the first pixel among those of all pictures
-    drawn: int | None = None  # the order whose samples it has, `first` the first
-    which: Buffer | None = None  # (count,) uint32: the samples of order `SPREAD` that it has
+    first: int  # number of the first pixel among those of all pictures, or of the first sample
+    drawn: int | None = None  # the order whose samples it has
 
 
 @dataclass(frozen=True)
@@ -73,6 +72,16 @@ def spread_places(total: int, start: int, count: int) -> npt.NDArray[np.intp]:
     return places
 
 
+def put_samples(
+    drawn: npt.NDArray[np.uint8], where: slice | npt.NDArray[np.intp], values: npt.NDArray[np.uint8]
+) -> None:
+    """Write pixels (n, channels) to samples of as many channels or more; gray becomes R, G, B beside colours."""
+    if values.shape[1] == 4:
+        drawn[where] = values
+    else:
+        drawn[where, :3] = values
+
+
 def walk_step(total: int) -> int:
     """Dekker's step between samples: a prime that does not divide the number of pixels."""
     return next((q for q in PRIMES if total % q), PRIMES[-1]) % total
@@ -93,17 +102,12 @@ class Sampler:
         # their number.
         first, count = samples
         for band in pixels.bands:
-            own = SPREAD if band.which is not None else order if band.drawn is None else band.drawn
-            if order != own:
-                raise AssertionError(f"pixels drawn for order {own} were asked for in order {order}")
-            read_order = LISTED if band.which is not None else order if band.drawn is None else LINEAR
+            if band.drawn not in (None, order):
+                raise AssertionError(f"pixels drawn for order {band.drawn} were asked for in order {order}")
+            read_order = order if band.drawn is None else LINEAR
             constants = {"CHANNELS": band.channels, "ORDER": read_order, **self._constants}
             kernel = self._session.program("neuquant/sampling.cl", **constants).kernel("neuquant_sample")
             group = self._session.work_group_size(kernel, 256)
             where = np.array([band.first, band.count, pixels.total, start], np.uint32)
             which = np.array([first, count, at, 0], np.uint32)
-            given = band.pixels, where, self._tables, self._fixed, which, out
-            if band.which is None:
-                self._session.launch(kernel, count, group, *given)
-            else:
-                self._session.launch(kernel, band.count, group, *given, band.which)
+            self._session.launch(kernel, count, group, band.pixels, where, self._tables, self._fixed, which, out)
