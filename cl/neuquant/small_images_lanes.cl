@@ -66,7 +66,7 @@ void weigh_points(const picture_t picture, __global const uint2 *restrict listed
  *   places    see neuquant/small_images_colors.cl
  *   scratch   uint (groups, 7, plane), plane even and at least 16 above every picture's pixels
  *   the others as in neuquant/small_images.cl
- * Local memory: `memory`. */
+ * Local memory: `memory`, an int. */
 __kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void neuquant_many(
     __global const uint *restrict pixels, __global const uint *restrict offsets, __global const uint2 *restrict listed,
     __global const uint2 *restrict found, __global const uint *restrict which, __global const uint4 *restrict steps,
@@ -82,6 +82,7 @@ __kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void neuquant_many
     __local uint *wins = (__local uint *)(memory + WINS_AT(colors));
     __local float *bias = (__local float *)(memory + BIAS_AT(colors));
 #endif
+    __local int pairs;
     const uint plane = sizes.s1;
     __global uint *own = scratch + (size_t)get_group_id(0) * 7 * plane;
     for (uint number = get_group_id(0); number < sizes.s0; number += get_num_groups(0)) {
@@ -113,9 +114,7 @@ __kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void neuquant_many
                 wins[i] = 0;
 #endif
             /* Counted first, samples come in order, and if a step takes points more than once, they are fewer. */
-            if (!few && colors > FEW_NODES) {
-                assign_marked(memory, colors, picture, step.s0, step.s1);
-            } else if (colors > FEW_NODES || (few && 4 * step.s1 > 5 * distinct)) {
+            if (colors > FEW_NODES || (few && 4 * step.s1 > 5 * distinct)) {
                 count_samples(picture, step.s0, step.s1);
                 assign_counted(memory, colors, picture, 0);
             } else {
@@ -156,7 +155,9 @@ __kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void neuquant_many
                 find_centres(r, 0, colors, 0, nodes, totals);
                 find_partners_in_lanes(r, colors, moves, LIST_AT(memory, colors));
                 find_costs(r, 0, colors, 0, totals);
-                const int pairs = find_pairs(r, colors, moves);
+                find_ranks(r, 0, colors, moves);
+                pairs = moves ? colors : 0;
+                count_pairs(r, 0, colors, moves, &pairs);
                 place_nodes(r, 0, colors, 0, pairs, extent, nodes, totals);
                 FEW_TURNS
                 for (int i = 0; i < colors; ++i)

@@ -173,42 +173,6 @@ void assign_samples(__local uint4 *memory, const int colors, const picture_t fro
     end_assignment(memory, colors, &block, 0);
 }
 
-/* The same in the points' order, for steps that have only some of them: one bit per point is set, and cleared again. */
-void assign_marked(__local uint4 *memory, const int colors, const picture_t from, const uint first, const uint count)
-{
-    block_t block;
-    uint taken = 0;
-    __global ulong *marks = (__global ulong *)from.often;
-    for (uint k = 0; k < count; ++k) {
-        const uint point = point_of(from, first + k);
-        const ulong bit = 1UL << (point & 63), there = marks[point >> 6];
-        marks[point >> 6] = there | bit;
-        if (there & bit)
-            taken = take_point(&block, taken, from.points[point], 1);
-        if (taken == BLOCK) {
-            block.count = taken;
-            assign_block(memory, colors, &block, 0);
-            taken = 0;
-        }
-    }
-    for (uint word = 0; 64 * word < from.count; ++word) {
-        ulong bits = marks[word];
-        marks[word] = 0;
-        while (bits) {
-            const uint bit = (uint)popcount((bits & -bits) - 1);
-            bits &= bits - 1;
-            taken = take_point(&block, taken, from.points[64 * word + bit], 1);
-            if (taken == BLOCK) {
-                block.count = taken;
-                assign_block(memory, colors, &block, 0);
-                taken = 0;
-            }
-        }
-    }
-    block.count = taken;
-    end_assignment(memory, colors, &block, 0);
-}
-
 /* What nodes won, as update_nodes takes it. */
 void spread_won(__local const uint4 *memory, const int colors)
 {
@@ -259,35 +223,4 @@ void find_partners_in_lanes(const refined_t r, const int colors, const int moves
         if (score < 16777216.0f)
             r.partners[i] = nearest;
     }
-}
-
-/* As find_ranks and count_pairs of neuquant/refine.h, but nodes are ranked only as far as they move. Returns how many
- * pairs move. */
-int find_pairs(const refined_t r, const int colors, const int moves)
-{
-    FEW_TURNS
-    for (int i = 0; i < colors; ++i)
-        r.ranks[i] = (int2)(colors);
-    ulong low = 0, high = ~0UL;
-    int pairs = 0;
-    for (; pairs < colors && moves; ++pairs) {
-        ulong cheapest = ~0UL, largest = 0;
-        for (int i = 0; i < colors; ++i) {
-            const ulong2 worth = r.worth[i];
-            cheapest = worth.x >= low && worth.x < cheapest ? worth.x : cheapest;
-            largest = worth.y <= high && worth.y > largest ? worth.y : largest;
-        }
-        const ulong cost = cheapest >> INDEX_BITS, gain = largest >> INDEX_BITS;
-        if (cost == NEVER || gain == 0 || 4 * cost >= 5 * gain)
-            break;
-        const int from = (int)(cheapest & INDEX_MASK), to = colors - 1 - (int)(largest & INDEX_MASK);
-        r.ranks[from].x = pairs;
-        r.ranks[to].y = pairs;
-        r.split[pairs] = to;
-        if (r.ranks[to].x <= pairs || r.ranks[from].y <= pairs)
-            break;
-        low = cheapest + 1;
-        high = largest - 1;
-    }
-    return pairs;
 }
