@@ -20,6 +20,7 @@ from clquant.color import spaces
 from clquant.color.css import ALLOWED, css_color
 from clquant.color.display import DISPLAY_FORMATS
 from clquant.color.palette import Palette
+from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.runtime import InvalidArgument
 
 STDOUT = "-"
@@ -66,43 +67,30 @@ def files_read(args: argparse.Namespace) -> list[str | None]:
 
 def add_inputs(parser: argparse.ArgumentParser, what: str = "picture", *, optional: bool = False) -> None:
     """Declare ``inputs``: one or more files and folders, or ``-``; or none, if that is allowed."""
-    parser.add_argument(
-        "inputs",
-        nargs="*" if optional else "+",
-        metavar="IN",
-        help=f"{what} files, folders (searched with their subfolders), or - for standard input",
-    )
+    text = f"{what} files, folders (searched with their subfolders), or - for standard input"
+    parser.add_argument("inputs", nargs="*" if optional else "+", metavar="IN", help=text)
 
 
 def add_output(parser: argparse.ArgumentParser, suffixes: str, default: str) -> None:
     """Declare ``-o``."""
-    option(
-        parser,
-        "-o",
-        "--output",
-        metavar="OUT",
-        traits="everyday",
-        help=f"file to write ({suffixes}), folder where IN is several files or a folder, or - for standard output; "
-        f"default: {default}",
+    text = (
+        f"file to write ({suffixes}), folder where IN is several files or a folder, or - for standard output; "
+        f"default: {default}"
     )
+    option(parser, "-o", "--output", metavar="OUT", traits="everyday", help=text)
 
 
 def add_batch(parser: argparse.ArgumentParser, fields: str) -> None:
     """Declare how results are named and reported, and what becomes of files that are there."""
-    parser.add_argument(
-        "--name",
-        metavar="TEMPLATE",
-        help="names of results beside their inputs or in a folder, such as '{stem}-small.gif'; {stem}, {suffix} and "
-        f"{{number}} are the input's{fields}",
+    text = (
+        "names of results beside their inputs or in a folder, such as '{stem}-small.gif'; {stem}, {suffix} and "
+        f"{{number}} are the input's{fields}"
     )
+    parser.add_argument("--name", metavar="TEMPLATE", help=text)
     there = parser.add_mutually_exclusive_group()
     there.add_argument("--force", action="store_true", help="let a result replace its own input")
-    there.add_argument(
-        "-n",
-        "--no-clobber",
-        action="store_true",
-        help="leave files that are there, and skip what they would be made of",
-    )
+    text = "leave files that are there, and skip what they would be made of"
+    there.add_argument("-n", "--no-clobber", action="store_true", help=text)
     add_json(parser)
 
 
@@ -128,6 +116,14 @@ def add_space(parser: Any, text: str = "where colours are compared (default: srg
     option(parser, *names, choices=spaces.NAMES, default=default, traits="everyday", help=text)
 
 
+def add_dither(parser: Any, what: str, remark: str) -> None:
+    """Declare ``--dither``; `remark` ends its help."""
+    names = ", ".join(dither_names())
+    text = f"{what}; HOW is one of: {names}; {DEFAULT} if none is named {remark}"
+    how: Any = {"nargs": "?", "const": DEFAULT, "choices": dither_names()}
+    option(parser, "--dither", **how, metavar="HOW", traits="everyday", help=text)
+
+
 def add_color_format(parser: Any, text: str) -> None:
     """Declare ``--color-format``."""
     parser.add_argument("--color-format", choices=tuple(DISPLAY_FORMATS), help=text)
@@ -150,15 +146,8 @@ def add_file_options(parser: Any) -> None:
     """Declare ``--compression`` and ``--icc``."""
     text = "TIFF: g4 of black and white alone (default: deflate)"
     option(parser, "--compression", choices=tuple(_COMPRESSIONS), traits="whole", help=text)
-    option(
-        parser,
-        "--icc",
-        choices=("srgb", "keep"),
-        default="srgb",
-        traits="whole",
-        help="colours of a file with an ICC profile: become sRGB, or stay, and so does the profile "
-        "(default: %(default)s)",
-    )
+    text = "colours of a file with an ICC profile: become sRGB, or stay, and so does the profile (default: %(default)s)"
+    option(parser, "--icc", choices=("srgb", "keep"), default="srgb", traits="whole", help=text)
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:

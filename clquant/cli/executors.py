@@ -39,23 +39,20 @@ Result = list[Told] | ClquantError
 
 def add_jobs(parser: argparse.ArgumentParser) -> None:
     """Declare ``--jobs``."""
-    parser.add_argument(
-        "--jobs",
-        type=int,
-        metavar="N",
-        help="processes that share the inputs out; results are the same (default: on CPUs through PoCL one per core, "
-        f"at most {_MOST}, for many inputs; else 1)",
+    text = (
+        "processes that share the inputs out; results are the same (default: on CPUs through PoCL one per core, "
+        f"at most {_MOST}, for many inputs; else 1)"
     )
+    parser.add_argument("--jobs", type=int, metavar="N", help=text)
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
     """Declare ``--cluster``."""
-    parser.add_argument(
-        "--cluster",
-        metavar="WHERE",
-        help="share the work out among Dask workers: local (one per device of this machine, or local:0,1 by their "
-        "numbers), or a scheduler's address, such as tcp://host:8786, whose workers find the same files",
+    text = (
+        "share the work out among Dask workers: local (one per device of this machine, or local:0,1 by their "
+        "numbers), or a scheduler's address, such as tcp://host:8786, whose workers find the same files"
     )
+    parser.add_argument("--cluster", metavar="WHERE", help=text)
 
 
 def check(args: argparse.Namespace, pairs: Sequence[Pair], option: str) -> None:

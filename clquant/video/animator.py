@@ -7,7 +7,7 @@ import functools
 import numbers
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
 from clquant.dithering.registry import find_dither
 from clquant.images.moving import Frame
-from clquant.kmeans import KMeansPalette
 from clquant.palette import engine
 from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback
 from clquant.video import lzw
@@ -28,6 +27,9 @@ from clquant.video.animation import DELAYS_MS, Animation, Made, Maker, Packing, 
 from clquant.video.byte_search import within
 from clquant.video.frames import Frames, resized
 from clquant.video.hold import MOST_AHEAD, Held, held
+
+if TYPE_CHECKING:
+    from clquant.kmeans import KMeansPalette
 
 MOST_LOSS = 100
 
@@ -217,6 +219,8 @@ class Reduction:
 
     def _learner(self) -> KMeansPalette:
         """The engine that learns palettes; ones of a frame, or with loss, leave an entry for what does not change."""
+        from clquant.kmeans import KMeansPalette  # an engine, which most commands do without
+
         count = int(self.colors) if isinstance(self.colors, numbers.Integral) else 2
         if count == gif.MAX_COLORS and (self.palettes == "frame" or self.quality < 100):
             count = gif.MAX_COLORS - 1

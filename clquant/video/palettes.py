@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant.color.palette import Palette
 from clquant.histogram.color_histogram import ColorHistogram, together
-from clquant.kmeans import KMeansPalette
 from clquant.runtime import CommandQueue
 from clquant.video.hold import Held
+
+if TYPE_CHECKING:
+    from clquant.kmeans import KMeansPalette
 
 WAYS = ("one", "scene", "frame")
 

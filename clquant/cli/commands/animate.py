@@ -14,7 +14,6 @@ from clquant.cli import common, inputs, streams
 from clquant.cli.common import STDOUT, given_palette, option, shown
 from clquant.cli.inputs import Inputs
 from clquant.cli.outputs import Outputs
-from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.images.folders import files_below
 from clquant.runtime import InvalidArgument
 from clquant.video.animation import Animation, animated_format_of
@@ -52,16 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", type=_size, metavar="W or WxH", help=text)
     parser.add_argument("--start", type=_seconds, metavar="TIME", help="where to begin: seconds, or minutes:seconds")
     parser.add_argument("--end", type=_seconds, metavar="TIME", help="where to end")
-    option(
-        parser,
-        "--dither",
-        nargs="?",
-        const=DEFAULT,
-        choices=dither_names(),
-        metavar="HOW",
-        traits="everyday",
-        help=f"imitate more colours; HOW is one of: {', '.join(dither_names())} (default: no dithering)",
-    )
+    common.add_dither(parser, "imitate more colours", "(default: no dithering)")
     common.add_space(parser)
     text = "one for all frames, for each scene, or for each frame"
     parser.add_argument("--palettes", choices=WAYS, default="one", help=text)

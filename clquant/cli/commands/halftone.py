@@ -63,12 +63,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "side of a block, 2 to 64 (default: 32)"
     option(parser, "--block", "--block-size", type=int, default=32, metavar="N", traits="everyday", help=text)
     parser.add_argument("--scan", choices=SCANS, default="spiral", help="path through a block (default: spiral)")
-    parser.add_argument(
-        "--weights",
-        choices=("tone-dependent", "constant"),
-        default="tone-dependent",
-        help="trained thresholds and weights, or Floyd and Steinberg's (default: tone-dependent)",
-    )
+    text = "trained thresholds and weights, or Floyd and Steinberg's (default: tone-dependent)"
+    parser.add_argument("--weights", choices=("tone-dependent", "constant"), default="tone-dependent", help=text)
     text = "levels per channel, 2 to 256 (default: 2)"
     option(parser, "--levels", type=int, default=2, metavar="L", traits="everyday", help=text)
     text = "halftone to these colours: 'black,#f00,white' or a palette file"

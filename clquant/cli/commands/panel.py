@@ -44,11 +44,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_batch(parser, ", {panel} is the panel's name")
     text = "which one; list: print them all"
     option(parser, "--panel", choices=(*PANELS, "list"), required=True, traits="everyday", help=text)
-    parser.add_argument(
-        "--fit",
-        choices=fitting.WAYS,
-        help="bring pictures to the panel's size: all of it beside white, cut to fill it, or in other proportions",
-    )
+    text = "bring pictures to the panel's size: all of it beside white, cut to fill it, or in other proportions"
+    parser.add_argument("--fit", choices=fitting.WAYS, help=text)
     parser.add_argument(
         "--size", type=_size, metavar="WxH", help="the panel's pixels (default: those of the panel that was measured)"
     )

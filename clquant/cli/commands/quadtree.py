@@ -86,13 +86,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--gif", action="store_true", traits="everyday", help="write an animation, one frame a level")
     text = "write the tree too: a .clqt file, or a folder for several inputs"
     option(parser, "--save", metavar="TREE", traits="everyday", help=text)
-    parser.add_argument(
-        "--max-pixels",
-        type=int,
-        default=files.MAX_PIXELS,
-        metavar="PIXELS",
-        help="refuse saved trees that claim more (default: %(default)s)",
-    )
+    text = "refuse saved trees that claim more (default: %(default)s)"
+    parser.add_argument("--max-pixels", type=int, default=files.MAX_PIXELS, metavar="PIXELS", help=text)
     common.add_device(parser)
 
 

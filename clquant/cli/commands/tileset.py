@@ -46,14 +46,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_colors(parser, "colours of each (default: 16)", default=16)
     text = "side of a tile, or WIDTHxHEIGHT (default: 8); at most 256 pixels"
     option(parser, "--tile-size", default="8", metavar="N", traits="everyday", help=text)
-    option(
-        parser,
-        "--shared-color",
-        metavar="COLOR",
-        traits="everyday",
-        help=f"all palettes begin with this colour, '#f80' or black; {LEARNED}: with one that is learned; transparent: "
-        "with an entry that no opaque pixel takes",
+    text = (
+        f"all palettes begin with this colour, '#f80' or black; {LEARNED}: with one that is learned; transparent: "
+        "with an entry that no opaque pixel takes"
     )
+    option(parser, "--shared-color", metavar="COLOR", traits="everyday", help=text)
     common.add_color_format(parser, "only colours with so many bits of red, green and blue")
     common.add_space(parser)
     text = "learn the palettes for all inputs together"

@@ -65,21 +65,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(encode, "--codebook", metavar="FILE", traits="everyday file", help=text)
     text = "with --codebook: hold it in every output"
     encode.add_argument("--embed", "--embed-codebook", action="store_true", help=text)
-    option(
-        encode,
-        "--side-match",
-        "--state-size",
-        type=int,
-        metavar="S",
-        traits="everyday",
-        help="with --tolerance: choose among the S likeliest codewords, 1 to 255",
-    )
-    encode.add_argument(
-        "--tolerance",
-        type=float,
-        metavar="MSE",
-        help="with --side-match: error a block may gain for a shorter code (default: 0)",
-    )
+    text = "with --tolerance: choose among the S likeliest codewords, 1 to 255"
+    option(encode, "--side-match", "--state-size", type=int, metavar="S", traits="everyday", help=text)
+    text = "with --side-match: error a block may gain for a shorter code (default: 0)"
+    encode.add_argument("--tolerance", type=float, metavar="MSE", help=text)
     decode = verbs.add_parser("decode", help=".clvq files to pictures", epilog=EPILOG)
     common.add_inputs(decode, SUFFIX)
     common.add_output(decode, "its suffix names the format", "IN.png beside each input, unless it is there")
@@ -95,13 +84,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
             metavar="PIXELS",
             help="refuse files that claim more (default: %(default)s)",
         )
-    decode.add_argument(
-        "--max-codebook",
-        type=int,
-        default=clvq_format.MAX_CODEBOOK,
-        metavar="BYTES",
-        help="refuse files that claim a larger codebook (default: %(default)s)",
-    )
+    text = "refuse files that claim a larger codebook (default: %(default)s)"
+    decode.add_argument("--max-codebook", type=int, default=clvq_format.MAX_CODEBOOK, metavar="BYTES", help=text)
     for verb in (train, encode, decode, info):
         common.add_json(verb)
         if verb is not info:
@@ -110,25 +94,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
-    option(
-        parser,
-        "-n",
-        "--codewords",
-        "--codebook-size",
-        type=int,
-        metavar="N",
-        traits="everyday learns",
-        help=f"codewords, 2 to 65536 (default: {LEARNED['codewords']})",
-    )
-    option(
-        parser,
-        "--block",
-        "--block-shape",
-        type=_block,
-        metavar="PxQ",
-        traits="everyday learns",
-        help="block rows x columns in pixels (default: 4x4)",
-    )
+    text = f"codewords, 2 to 65536 (default: {LEARNED['codewords']})"
+    option(parser, "-n", "--codewords", "--codebook-size", type=int, metavar="N", traits="everyday learns", help=text)
+    text = "block rows x columns in pixels (default: 4x4)"
+    option(parser, "--block", "--block-shape", type=_block, metavar="PxQ", traits="everyday learns", help=text)
     text = "start of the training (default: k-means++)"
     option(parser, "--init", choices=["k-means++", "splitting"], traits="learns", help=text)
     text = f"rounds of annealed training (default: {LEARNED['refine']})"

@@ -25,7 +25,6 @@ from clquant.cli.loading import Loaded, load
 from clquant.cli.outputs import Outputs, expected, not_there, picture_bytes
 from clquant.cli.table import Table
 from clquant.color.formats.names import format_of
-from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.runtime import CommandQueue, InvalidArgument
 
 HELP = "show one picture by every palette method, with errors and times"
@@ -78,25 +77,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_output(parser, "a picture format", "IN-compare.png beside each input")
     common.add_batch(parser, ", {colors} is K")
     common.add_colors(parser, "colours, 2 to 256 (default: 16)", default=16)
-    option(
-        parser,
-        "--dither",
-        nargs="?",
-        const=DEFAULT,
-        choices=dither_names(),
-        metavar="HOW",
-        traits="everyday",
-        help=f"dither our results; HOW is one of: {', '.join(dither_names())}; Pillow and libimagequant use their own",
-    )
+    common.add_dither(parser, "dither our results", "(default: no dithering; Pillow and libimagequant use their own)")
     text = "show only the middle SIDE x SIDE pixels of each"
     option(parser, "--crop", type=int, metavar="SIDE", traits="everyday", help=text)
-    option(
-        parser,
-        "--html",
-        metavar="PAGE",
-        traits="everyday",
-        help="write a page with a slider between any two pictures too: an .html file, or a folder for several inputs",
-    )
+    text = "write a page with a slider between any two pictures too: an .html file, or a folder for several inputs"
+    option(parser, "--html", metavar="PAGE", traits="everyday", help=text)
     common.add_seed(parser)
     common.add_device(parser)
 

@@ -12,7 +12,6 @@ from clquant.cli.common import STDOUT, given_palette, option
 from clquant.color import order
 from clquant.color.formats.embedded import LVGL_VERSIONS
 from clquant.dithering.error_filters import FILTERS
-from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.images import geo_files
 from clquant.runtime import CommandQueue, InvalidArgument, PictureError
 from clquant.video.animation import DELAYS_MS
@@ -73,33 +72,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _add_learning(group: argparse._ArgumentGroup) -> None:
     """Declare how many colours there are, and how they are learned."""
     common.add_colors(group, f"colours, 2 to 65536 (default: {MOST_COLORS})", "everyday learns")
-    option(
-        group,
-        "--psnr",
-        "--target-psnr",
-        type=float,
-        metavar="DB",
-        traits="learns whole",
-        help="the fewest colours, up to K, that give this PSNR, undithered",
-    )
-    option(
-        group,
-        "--mse",
-        "--max-mse",
-        type=float,
-        metavar="E",
-        traits="learns whole",
-        help="the same for a mean squared error a channel",
-    )
+    text = "the fewest colours, up to K, that give this PSNR, undithered"
+    option(group, "--psnr", "--target-psnr", type=float, metavar="DB", traits="learns whole", help=text)
+    text = "the same for a mean squared error a channel"
+    option(group, "--mse", "--max-mse", type=float, metavar="E", traits="learns whole", help=text)
     common.add_use(group)
-    option(
-        group,
-        "--method",
-        choices=sorted(METHODS),
-        default="kmeans",
-        traits="learns",
-        help="how it is learned (default: %(default)s)",
-    )
+    text = "how it is learned (default: %(default)s)"
+    option(group, "--method", choices=sorted(METHODS), default="kmeans", traits="learns", help=text)
     text = "neuquant: train on one pixel in N, 1 to 30"
     option(group, "--sample-factor", type=int, metavar="N", traits="learns", help=text)
     text = "neuquant: Dekker's program of 1994, bit for bit, instead of ours"
@@ -118,22 +97,10 @@ def _add_colors(group: argparse._ArgumentGroup) -> None:
         "only colours that a display of so many bits per channel has, by --method kmeans or the nearest to --use; "
         "palettes in .c and .h are written so",
     )
-    option(
-        group,
-        "--weights",
-        "--sample-weight",
-        metavar="FILE",
-        traits="learns whole file",
-        help="a gray picture of the same size: how much each pixel counts",
-    )
-    option(
-        group,
-        "--fixed",
-        "--fixed-colors",
-        metavar="COLORS",
-        traits="learns file",
-        help="colours that must be in it, '#f80,black' or a palette file",
-    )
+    text = "a gray picture of the same size: how much each pixel counts"
+    option(group, "--weights", "--sample-weight", metavar="FILE", traits="learns whole file", help=text)
+    text = "colours that must be in it, '#f80,black' or a palette file"
+    option(group, "--fixed", "--fixed-colors", metavar="COLORS", traits="learns file", help=text)
     option(group, "--shared", action="store_true", traits="everyday joint", help="learn one palette for all inputs")
     common.add_seed(group, default=None, traits="learns")
     option(group, "--order", choices=order.ORDERS, default="fitted", help="order of the colours (default: fitted)")
@@ -142,39 +109,21 @@ def _add_colors(group: argparse._ArgumentGroup) -> None:
 
 def _add_drawing(group: argparse._ArgumentGroup) -> None:
     """Declare how pixels get colours, and what is shown of them."""
-    option(
-        group,
-        "--dither",
-        nargs="?",
-        const=DEFAULT,
-        choices=dither_names(),
-        metavar="HOW",
-        traits="everyday",
-        help=f"imitate more colours, such as by blue-noise; HOW is one of: {', '.join(dither_names())}; {DEFAULT} if "
-        "none is named (default: no dithering; search with --method spatial)",
+    common.add_dither(
+        group, "imitate more colours, such as by blue-noise", "(default: no dithering; search with --method spatial)"
     )
     text = "of ordered dithering and of error filters, 0 to 1 (default: 1)"
     option(group, "--strength", type=float, metavar="S", help=text)
     text = "of --dither search, 0 to 16: greater is calmer (default: 0.4)"
     option(group, "--sharpness", type=float, metavar="S", help=text)
     option(group, "--serpentine", action="store_true", help="error filters: every other row from right to left")
-    option(
-        group,
-        "--alpha",
-        choices=ALPHA_CHOICES,
-        default="palette",
-        traits="whole",
-        help="partly transparent pixels: entries with alpha for them; all or nothing, sharp or dithered "
-        "(default: %(default)s)",
+    text = (
+        "partly transparent pixels: entries with alpha for them; all or nothing, sharp or dithered "
+        "(default: %(default)s)"
     )
-    option(
-        group,
-        "--animate",
-        type=int,
-        metavar="MS",
-        traits="everyday here",
-        help="write all inputs as frames of one .gif, .png or .webp, MS ms each",
-    )
+    option(group, "--alpha", choices=ALPHA_CHOICES, default="palette", traits="whole", help=text)
+    text = "write all inputs as frames of one .gif, .png or .webp, MS ms each"
+    option(group, "--animate", type=int, metavar="MS", traits="everyday here", help=text)
     text = "print the colours with their shares; no file unless -o"
     option(group, "--stats", action="store_true", traits="here whole", help=text)
     text = "print the picture into the terminal (sixel)"
@@ -183,51 +132,31 @@ def _add_drawing(group: argparse._ArgumentGroup) -> None:
 
 def _add_writing(group: argparse._ArgumentGroup) -> None:
     """Declare what the file is like, and how it is made."""
-    option(
-        group,
-        "--max-bytes",
-        type=common.byte_count,
-        metavar="N",
-        traits="everyday whole",
-        help="the most colours, up to K, whose file has at most N bytes; 60k or 2M: thousands or millions of them",
-    )
+    text = "the most colours, up to K, whose file has at most N bytes; 60k or 2M: thousands or millions of them"
+    option(group, "--max-bytes", type=common.byte_count, metavar="N", traits="everyday whole", help=text)
     text = "write no result that is larger than its input's file"
     option(group, "--skip-if-larger", action="store_true", traits="whole", help=text)
-    option(
-        group,
-        "--effort",
-        choices=EFFORTS,
-        default="medium",
-        help="how long to search for a smaller PNG, and for a k-means palette: normal takes Python's defaults, medium "
-        "0.8 of the time for some 0.3 %% more squared error, fast 0.4 for 8 %% more bytes (default: medium)",
+    text = (
+        "how long to search for a smaller PNG, and for a k-means palette: normal takes Python's defaults, medium "
+        "0.8 of the time for some 0.3 %% more squared error, fast 0.4 for 8 %% more bytes (default: medium)"
     )
-    option(
-        group,
-        "--lvgl",
-        type=int,
-        choices=LVGL_VERSIONS,
-        help=".c, .h: an image of this version of LVGL instead of plain arrays; .bin: of this version (default: 9)",
+    option(group, "--effort", choices=EFFORTS, default="medium", help=text)
+    text = ".c, .h: an image of this version of LVGL instead of plain arrays; .bin: of this version (default: 9)"
+    option(group, "--lvgl", type=int, choices=LVGL_VERSIONS, help=text)
+    text = (
+        ".tif, .zarr: host memory for pixels, which are read and written in parts (default: 512MiB); Python, the "
+        "driver, a table of colours and the file formats' libraries take up to 500 MB beside it"
     )
-    option(
-        group,
-        "--memory",
-        metavar="SIZE",
-        traits="bands",
-        help=".tif, .zarr: host memory for pixels, which are read and written in parts (default: 512MiB); Python, the "
-        "driver, a table of colours and the file formats' libraries take up to 500 MB beside it",
-    )
+    option(group, "--memory", metavar="SIZE", traits="bands", help=text)
     text = ".zarr: keep the work of a job that is stopped, and go on with it"
     option(group, "--resume", action="store_true", help=text)
     text = ".tif: a cloud-optimized GeoTIFF; if the input is one, so is OUT"
     option(group, "--cog", action="store_true", traits="bands", help=text)
-    option(
-        group,
-        "--overviews",
-        choices=geo_files.OVERVIEWS,
-        traits="bands",
-        help=".tif: smaller copies in the file, of the nearest or the most frequent indices (default: nearest, with "
-        "--cog or if the input has some)",
+    text = (
+        ".tif: smaller copies in the file, of the nearest or the most frequent indices (default: nearest, with "
+        "--cog or if the input has some)"
     )
+    option(group, "--overviews", choices=geo_files.OVERVIEWS, traits="bands", help=text)
     common.add_file_options(group)
 
 
