@@ -3,26 +3,18 @@
  * Constants: SPACE, SPACE_ALPHA and BITS (16) of common/color_spaces.h; WEIGHTED 1 if points have weights; WIDE_WEIGHTS of
  * weights.h.
  */
-#ifndef WEIGHTED
-#define WEIGHTED 0
-#endif
-#define CHANNELS 4
-#define CITY_BLOCK 0
-#define EXACT_TIES 0
-#define INDEX ushort
-#include "mapping/nearest.h"
 #include "kmeans/deep_lloyd.h"
 
 /* Adds to a center's sums. */
 void add_sums(__global uint *own, uint center, ulong weight, ulong4 sum)
 {
     __global uint *to = own + (size_t)2 * (1 + DIMS) * center;
-    add_wide(to, weight);
-    add_wide(to + 2, sum.x);
-    add_wide(to + 4, sum.y);
-    add_wide(to + 6, sum.z);
+    add_wide_global(to, weight);
+    add_wide_global(to + 2, sum.x);
+    add_wide_global(to + 4, sum.y);
+    add_wide_global(to + 6, sum.z);
 #if SPACE_ALPHA
-    add_wide(to + 8, sum.w);
+    add_wide_global(to + 8, sum.w);
 #endif
 }
 

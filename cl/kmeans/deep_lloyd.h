@@ -14,24 +14,24 @@
  * cells, each below 2^16, fit 32 bits. Comparisons are made in 32 bits if the bound in `comparison_fits` shows that they
  * fit, else in 64.
  */
+#ifndef WEIGHTED
+#define WEIGHTED 0
+#endif
+#ifndef CHANNELS
+#define CHANNELS 4
+#endif
+#define CITY_BLOCK 0
+#define EXACT_TIES 0
+#define INDEX ushort
+#include "mapping/nearest.h"
 #include "mapping/candidates.h"
+#include "common/wide_sums.h"
 #include "kmeans/weights.h"
 
 #define DIMS (3 + SPACE_ALPHA)
 #define LOW_BITS 18
 /* Centers of a cell that are compared in 32 bits. */
 #define MOST_KEPT 64
-
-/* Adds a 64-bit value to two words, the low one first, by 32-bit atomics; a carry goes with what the high word gets. */
-void add_wide(__global volatile uint *sum, ulong value)
-{
-    const uint low = (uint)value;
-    uint high = (uint)(value >> 32);
-    if (low)
-        high += (uint)(atomic_add(&sum[0], low) + low) < low;
-    if (high)
-        atomic_add(&sum[1], high);
-}
 
 /* A point's place within its cell; the fourth is 0 where alpha is no axis. */
 int4 within_cell(ulong point)

@@ -1,14 +1,6 @@
 /* kmeans/deep_lloyd.cl's kernel in the shape that CPUs run fast: eight points side by side in the lanes of a vector. Equal
  * to it bit for bit, with its constants.
  */
-#ifndef WEIGHTED
-#define WEIGHTED 0
-#endif
-#define CHANNELS 4
-#define CITY_BLOCK 0
-#define EXACT_TIES 0
-#define INDEX ushort
-#include "mapping/nearest.h"
 #include "kmeans/deep_lloyd.h"
 
 #define LANES 8

@@ -7,22 +7,12 @@
  * every pixel has a weight; WIDE_WEIGHTS of weights.h; RUN: pixels that follow each other and are one work-item's; ALONE 1 if
  * no two work-items count in one copy of the counters.
  */
-#ifndef CHANNELS
-#define CHANNELS 3
-#endif
-#ifndef WEIGHTED
-#define WEIGHTED 0
-#endif
 #ifndef ALONE
 #define ALONE 0
 #endif
 #ifndef RUN
 #define RUN 1
 #endif
-#define CITY_BLOCK 0
-#define EXACT_TIES 0
-#define INDEX ushort
-#include "mapping/nearest.h"
 #include "kmeans/deep_lloyd.h"
 
 /* What alpha values there are; those of clquant/histogram/counts.py. */
@@ -132,6 +122,6 @@ __kernel void sum_segments(__global const uint4 *segments, uint n_segments, __gl
 #if SPACE_ALPHA
     out[4] = sum.w;
 #endif
-    add_wide(squares, low);
-    add_wide(squares + 2, high);
+    add_wide_global(squares, low);
+    add_wide_global(squares + 2, high);
 }

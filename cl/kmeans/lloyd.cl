@@ -18,6 +18,7 @@
  * STATS 64-bit numbers, each as low and high word: weight, sums of coordinates, sums of squared differences by axis;
  * or, where `by_axis` is 0, the sum of squared distances in place of the first of the latter and 0 in the others.
  */
+#include "common/wide_sums.h"
 #include "kmeans/lloyd.h"
 #include "kmeans/weights.h"
 #include "kmeans/lloyd_tiles.h"
@@ -31,25 +32,6 @@ void load_center(__global const float *centers, uint k_stride, uint j, float *c)
     for (int d = 0; d < DIMS; d++)
         c[d] = centers[d * k_stride + j];
 }
-
-/* Adds a 64-bit value to two words in either address space, the low one first, by 32-bit atomics; a carry goes with
- * what the high word gets. */
-#define ADD_WORDS(sum, value)                                                                                          \
-    {                                                                                                                  \
-        const uint low = (uint)(value);                                                                                \
-        uint high = (uint)((value) >> 32);                                                                             \
-        if (low)                                                                                                       \
-            high += (uint)(atomic_add(&(sum)[0], low) + low) < low;                                                    \
-        if (high)                                                                                                      \
-            atomic_add(&(sum)[1], high);                                                                               \
-    }
-
-void add_wide_local(__local volatile uint *sum, ulong value)
-{
-    ADD_WORDS(sum, value)
-}
-
-void add_wide_global(__global volatile uint *sum, ulong value){ADD_WORDS(sum, value)}
 
 /* The sum of `value` over the work-items before this one; `total` gets that over all. Every work-item of the group
  * calls it, and the group's size is a power of two; sums: a uint per work-item. */
