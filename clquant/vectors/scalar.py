@@ -250,7 +250,7 @@ def _best_runs(
         return program.kernel("scalar_codebooks")
 
     kernel, local = kernel_for_group(session, _group_size(session.limits), build)
-    own = 8 * 4 * (n + 1) + 2 * k * (n + 1) + 4 * (n + 1)
+    own = 8 * 3 * (n + 1) + 2 * k * (n + 1) + 4 * (n + 1)
     room = max(min(session.limits.global_memory // 4, 4 * session.limits.max_alloc) // own, 1)
     groups = min(rows, room, GROUPS_PER_UNIT * session.limits.compute_units)
     reciprocals = np.iinfo(np.uint64).max // np.maximum(np.arange(n + 1, dtype=np.uint64), 1)
@@ -264,7 +264,7 @@ def _best_runs(
             weights=scope.upload(np.zeros(1, np.uint32) if mass is None else mass.astype(np.uint32)),
             reciprocals=scope.upload(reciprocals if mass is None else reciprocals[:1]),
             lengths=scope.upload(lengths.astype(np.uint32)),
-            scratch=scope.empty(groups * 8 * 4 * (n + 1)),
+            scratch=scope.empty(groups * 8 * 3 * (n + 1)),
             mass=scope.empty(4 if mass is None else groups * 4 * (n + 1)),
             begins=scope.empty(groups * 2 * k * (n + 1)),
             ends=ends,
