@@ -81,6 +81,14 @@ def _vq(queue: CommandQueue) -> Arrays:
     return {"decoded": codec.decode(codec.encode(picture(50, 61, 1)), shape=(50, 61))}
 
 
+def _vectors(queue: CommandQueue) -> Arrays:
+    rows = picture(48, 20, 1).reshape(-1, 8)
+    model = clquant.ProductQuantizer(2, 3, refine=2, max_iter=4, rotation="opq", queue=queue).fit(rows)
+    weights = picture(3, 64, 1)[:, :, 0] * np.float16(0.01)
+    scalars = clquant.scalar_codebook(weights, 5, axis=1, queue=queue)
+    return {"rotation": model.rotation_, "codes": model.encode(rows), "scalars": scalars}
+
+
 def _files(queue: CommandQueue) -> Arrays:
     codec = clquant.VQCodec(16, max_iter=4, state_size=4, tolerance=9.0, queue=queue).fit(picture(50, 61, 1))
     data = codec.compress(picture(50, 61, 1))
@@ -129,6 +137,7 @@ JOBS: Mapping[str, Job] = {
     "16 bits": _deep,
     "VQ": _vq,
     "VQ, learned, in a file": _files,
+    "vectors": _vectors,
     "halftone": _halftone(8),
     "halftone, large blocks": _halftone(32),
     "halftone, refined": _halftone(16, 1),

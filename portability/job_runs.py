@@ -211,6 +211,24 @@ def vectors(queue: runtime.CommandQueue) -> Result:
     return {**found, "distances": weighted.transform(floats[:20])}
 
 
+def codes(queue: runtime.CommandQueue) -> Result:
+    """Rows by sub-spaces, rotated ones of bytes and of floats, and by stages."""
+    bytes_ = photo(24, 40, 3).reshape(-1, 12)
+    floats = (bytes_.astype(np.float32) - 100) * np.float32(0.37)
+    rotated = {"n_subspaces": 3, "n_bits": 4, "rotation": "opq", "refine": 3, "queue": queue}
+    models: dict[str, Any] = {
+        "plain": clquant.ProductQuantizer(4, 5, refine=3, queue=queue).fit(bytes_),
+        "bytes": clquant.ProductQuantizer(**rotated).fit(bytes_),
+        "floats": clquant.ProductQuantizer(**rotated).fit(floats),
+        "stages": clquant.ResidualQuantizer(2, 4, refine=3, queue=queue).fit(floats),
+    }
+    found = {f"{name} codebooks": model.codebooks_ for name, model in models.items()}
+    for name, model in models.items():
+        given = floats if name in ("floats", "stages") else bytes_
+        found |= {f"{name} codes": model.encode(given), f"{name} rows": model.decode(model.encode(given))}
+    return {**found, "rotation": models["floats"].rotation_}
+
+
 def scalar_codebooks(queue: runtime.CommandQueue) -> Result:
     rng = np.random.default_rng(1)
     values = rng.normal(size=(3, 150)).astype(np.float16)
@@ -219,6 +237,12 @@ def scalar_codebooks(queue: runtime.CommandQueue) -> Result:
         "plain": clquant.scalar_codebook(values, 7, axis=1, queue=queue),
         "weighted": clquant.scalar_codebook(values, 7, weights, axis=1, queue=queue),
     }
+
+
+def counted_scalars(queue: runtime.CommandQueue) -> Result:
+    """Rows that are so long that they are counted."""
+    values = np.random.default_rng(2).normal(size=(2, 1100)).astype(np.float16)
+    return {"codebooks": clquant.scalar_codebook(values, 7, axis=1, queue=queue)}
 
 
 def errors_of(picture: Any, palette: clquant.Palette) -> Callable[..., Result]:

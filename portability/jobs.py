@@ -206,6 +206,8 @@ JOBS = (
     Job("neuquant sequential oklab", runs.palette_engine("NeuQuantCL", runs.RGBA, **runs.SEQUENTIAL_OKLAB), False),
     Job("kmeans rgba linear", runs.palette_engine("KMeansPalette", runs.RGBA, n_colors=9, color_space="linear"), False),
     Job("scalar", runs.scalar_codebooks, True),
+    Job("scalar of long rows", runs.counted_scalars, True),
     Job("vectors", runs.vectors, False),
+    Job("codes of vectors", runs.codes, False),
     Job("kmeans lossless gray", runs.palette_engine("KMeansPalette", runs.GRAY // 32, n_colors=16), False),
 )

@@ -16,14 +16,13 @@ from clquant.runtime import (
     CommandQueue,
     InvalidArgument,
     InvalidType,
-    Kernel,
-    Limits,
     Progress,
     ProgressCallback,
     Session,
-    kernel_for_group,
     open_session,
 )
+from clquant.vectors.scalar_counts import counted_codebooks, is_counted
+from clquant.vectors.scalar_runs import best_runs, run_means
 
 __all__ = ["scalar_codebook"]
 
@@ -35,8 +34,6 @@ EXACT_WEIGHT_BITS, WEIGHT_BITS = 32, 28
 # Sums of weighted values are taken in two halves of so many bits, each exact in 64 bits.
 HALF_BITS = 20
 VALUES_PER_LAUNCH = 1 << 22
-GROUPS_PER_UNIT = 8
-GROUP = 256
 _KINDS = "integers of 8 or 16 bits, float16, bfloat16, float32 or float64"
 
 
@@ -152,6 +149,8 @@ def _codebooks(
     session: Session, rows: npt.NDArray[Any], weights: npt.NDArray[np.float64] | None, k: int
 ) -> npt.NDArray[np.float64]:
     """(m, k) codebooks of the rows of a matrix."""
+    if weights is None and is_counted(rows):
+        return _repeats_last(counted_codebooks(session, rows, k))
     if rows.shape[1] > MAX_DISTINCT:
         rows, weights = _distinct(rows, weights)
     mass = None if weights is None else _whole_weights(weights)
@@ -165,7 +164,7 @@ def _codebooks(
         order = np.argsort(np.where(mass > 0, fixed, np.iinfo(np.int64).max), axis=1, kind="stable")
         fixed, mass = np.take_along_axis(fixed, order, axis=1), np.take_along_axis(mass, order, axis=1)
     scaled = _scaled(fixed, lengths, totals)
-    ends = _best_runs(session, scaled, mass, lengths, k)
+    ends = best_runs(session, scaled, mass, lengths, k)
     means = _means(fixed, np.ones_like(fixed) if mass is None else mass, ends)
     return _repeats_last(np.ldexp(means, unit[:, None]))
 
@@ -235,49 +234,6 @@ def _bit_length(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.frexp(numbers.astype(np.float64))[1].astype(np.int64)
 
 
-def _best_runs(
-    session: Session,
-    scaled: npt.NDArray[np.uint32],
-    mass: npt.NDArray[np.int64] | None,
-    lengths: npt.NDArray[np.int64],
-    k: int,
-) -> npt.NDArray[np.int64]:
-    """(m, k) ends of the runs of least squared error; see `cl/vectors/scalar.cl`."""
-    rows, n = scaled.shape
-
-    def build(local: int) -> Kernel:
-        program = session.program("vectors/scalar.cl", LOCAL=local, WEIGHTED=int(mass is not None))
-        return program.kernel("scalar_codebooks")
-
-    kernel, local = kernel_for_group(session, _group_size(session.limits), build)
-    own = 8 * 3 * (n + 1) + 2 * k * (n + 1) + 4 * (n + 1)
-    room = max(min(session.limits.global_memory // 4, 4 * session.limits.max_alloc) // own, 1)
-    groups = min(rows, room, GROUPS_PER_UNIT * session.limits.compute_units)
-    reciprocals = np.iinfo(np.uint64).max // np.maximum(np.arange(n + 1, dtype=np.uint64), 1)
-    with session.scope() as scope:
-        ends = scope.empty(4 * rows * k)
-        session.launch(
-            kernel,
-            groups * local,
-            local,
-            numbers=scope.upload(scaled),
-            weights=scope.upload(np.zeros(1, np.uint32) if mass is None else mass.astype(np.uint32)),
-            reciprocals=scope.upload(reciprocals if mass is None else reciprocals[:1]),
-            lengths=scope.upload(lengths.astype(np.uint32)),
-            scratch=scope.empty(groups * 8 * 3 * (n + 1)),
-            mass=scope.empty(4 if mass is None else groups * 4 * (n + 1)),
-            begins=scope.empty(groups * 2 * k * (n + 1)),
-            ends=ends,
-            sizes=np.array([rows, n, k, 0], np.uint32),
-        )
-        return session.download(ends, (rows, k), np.uint32).astype(np.int64)
-
-
-def _group_size(limits: Limits) -> int:
-    """Work-items per row: on CPUs, where a work-group is one thread, only one."""
-    return 1 if limits.is_cpu else GROUP
-
-
 def _means(
     fixed: npt.NDArray[np.int64], mass: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
@@ -289,10 +245,8 @@ def _means(
         sums = np.zeros((len(fixed), fixed.shape[1] + 1), np.int64)
         np.cumsum(part, axis=1, out=sums[:, 1:])
         totals.append(sums[rows, ends] - sums[rows, begins])
-    weight, high, low = (np.where(begins < ends, total, 0) for total in totals)
-    last = np.maximum.accumulate(np.where(begins < ends, np.arange(ends.shape[1]), 0), axis=1)
-    means = (np.ldexp(high.astype(np.float64), HALF_BITS) + low) / np.maximum(weight, 1)
-    return np.take_along_axis(means, last, axis=1)
+    weight, high, low = totals
+    return run_means(np.ldexp(high.astype(np.float64), HALF_BITS) + low, weight, begins < ends)
 
 
 def _repeats_last(codebooks: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

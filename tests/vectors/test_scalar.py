@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import clquant
 from clquant import runtime, scalar_codebook
-from clquant.vectors import scalar
+from clquant.vectors import scalar, scalar_counts, scalar_runs
 from tests.reference.scalar import error_of, least_error
 
 WHOLE = st.lists(st.tuples(st.integers(-300, 300), st.integers(0, 5)), min_size=1, max_size=9)
@@ -59,11 +59,35 @@ def test_work_groups_of_every_size_and_all_ways_in_give_the_same_bits(
     values = rng.normal(size=(5, 133)).astype(np.float16)
     weights = rng.random(values.shape) * (rng.random(values.shape) < 0.9) if weighted else None
     rows = scalar_codebook(values, 6, weights, axis=1, queue=queue)
-    monkeypatch.setattr(scalar, "_group_size", lambda limits: min(local, limits.work_group))
+    monkeypatch.setattr(scalar_runs, "group_size", lambda limits: min(local, limits.work_group))
     monkeypatch.setattr(scalar, "VALUES_PER_LAUNCH", 300)
     assert np.array_equal(scalar_codebook(values, 6, weights, axis=1, queue=queue), rows)
     alone = [scalar_codebook(values[i], 6, None if weights is None else weights[i], queue=queue) for i in range(5)]
     assert np.array_equal(alone, rows)
+
+
+@pytest.mark.parametrize("dtype", ["f2", *(pytest.param(t, marks=pytest.mark.full) for t in ("u1", "i1", "u2", "i2"))])
+@pytest.mark.parametrize("local", [1, *(pytest.param(n, marks=pytest.mark.full) for n in (7, 64))])
+def test_counted_rows_give_the_bits_of_sorted_ones(
+    queue: runtime.CommandQueue, dtype: str, local: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = (rng.normal(size=(5, 1025)) * np.array([[0.001], [20], [90], [0], [1]])).astype(np.float32)
+    values = (np.abs(values) if dtype[0] == "u" else values).astype(dtype)
+    values[3] = 7
+    values[3, :2] = 9, 3  # fewer than k different ones
+    expected = scalar_codebook(values, 6, np.ones(values.shape), axis=1, queue=queue)
+    for module in (scalar_counts, scalar_runs):
+        monkeypatch.setattr(module, "group_size", lambda limits: min(local, limits.work_group))
+    assert np.array_equal(scalar_codebook(values, 6, axis=1, queue=queue), expected)
+    assert np.array_equal(expected[3], [3, 7, 9, 9, 9, 9])
+    if dtype == "f2":
+        monkeypatch.setattr(scalar_counts, "LEAST_COUNTED", 1 << 20)
+        assert np.array_equal(scalar_codebook(values, 6, axis=1, queue=queue), expected)
+        monkeypatch.undo()
+        for wrong in (np.nan, -np.inf):
+            values[2, 5] = wrong
+            with pytest.raises(clquant.ClquantError, match=f"values has the value {wrong}; allowed: finite numbers"):
+                scalar_codebook(values, 6, axis=1, queue=queue)
 
 
 def test_bfloat16_bits_are_the_floats_they_stand_for(rng: np.random.Generator) -> None:

@@ -7,6 +7,7 @@
  * Constants from the host:
  *   LOCAL       work-items per group
  *   WEIGHTED    1 where the numbers have weights, otherwise each counts once
+ *   DIVIDES     1 where weights may be larger than the table of reciprocals
  *
  * Exactness: the host scales numbers so that (sum of weights) (largest number)^2 < 2^64. What a run explains of the sum
  * of squares stays below that, in unsigned 64-bit integers; the runs that explain most leave the least error. */
@@ -30,7 +31,7 @@ uint run_mass(const sums_t sums, const uint begin, const uint end)
 /* floor(moment / mass). The product with floor((2^64 - 1) / mass) is below it by less than 1, as moment < 2^63. */
 ulong mean_of(const sums_t sums, const ulong moment, const uint mass)
 {
-#if WEIGHTED
+#if DIVIDES
     return moment / mass;
 #else
     const ulong guess = mul_hi(moment, sums.reciprocals[mass]);
@@ -149,7 +150,7 @@ void find_beginnings(const sums_t sums, const uint n, const uint run, const uint
  *   numbers     uint (rows, n), each row's own ones ascending
  *   weights     uint (rows, n), above 0, each row's sum below 2^32; not read unless WEIGHTED
  *   lengths     uint (rows), 1 to n: how many numbers a row has
- *   reciprocals ulong (n + 1): floor((2^64 - 1) / i) at i > 0; not read if WEIGHTED
+ *   reciprocals ulong: floor((2^64 - 1) / i) at i from 1 to the largest sum of weights; not read if DIVIDES
  *   scratch     ulong (groups, 3, n + 1): prefix sums of numbers, what is explained before and with a further run
  *   mass        uint (groups, n + 1) if WEIGHTED
  *   begins      ushort (groups, k, n + 1): where the last of 1 to k runs begins, by its end
