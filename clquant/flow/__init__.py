@@ -1,6 +1,19 @@
 """How data moves: the kinds of job that engines declare, and what runs them on pictures wherever these lie."""
 
-from clquant.flow.driver import in_bands, reduce, run, state_of
+from clquant.flow.driver import here, in_bands, reduce, run, state_of
 from clquant.flow.job import Carried, Job, Map, Portion, Reduce, Scan, Steps
 
-__all__ = ["Carried", "Job", "Map", "Portion", "Reduce", "Scan", "Steps", "in_bands", "reduce", "run", "state_of"]
+__all__ = [
+    "Carried",
+    "Job",
+    "Map",
+    "Portion",
+    "Reduce",
+    "Scan",
+    "Steps",
+    "here",
+    "in_bands",
+    "reduce",
+    "run",
+    "state_of",
+]

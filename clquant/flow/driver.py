@@ -90,6 +90,12 @@ def state_of(session: Session, pictures: Sequence[Picture], job: Reduce, report:
             return states[0] if steps.value is None else steps.value()
 
 
+def here(result: Any, progress: ProgressCallback | None) -> Any:
+    """Return a result in this process, with the values of a lazy one computed."""
+    executor = executor_of(result)
+    return result if executor is None else executor.here(result, Progress(progress))
+
+
 def in_bands(
     session: Session,
     picture: Picture,

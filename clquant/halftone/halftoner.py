@@ -350,8 +350,7 @@ class PinwheelHalftoner(Estimator):
         if self.palette is None:
             raise runtime.InvalidArgument("palette is None; quantize needs a palette")
         found: Any = self.transform(image, refine=refine, dpi=dpi, inches=inches, progress=progress)
-        found = _here(found, progress)
-        return IndexedImage.of_own(found, as_palette(self.palette))
+        return IndexedImage.of_own(flow.here(found, progress), as_palette(self.palette))
 
     def to_pil(
         self,
@@ -381,14 +380,8 @@ class PinwheelHalftoner(Estimator):
             made = self.quantize(image, refine=refine, dpi=dpi, inches=inches, progress=progress)
             return made.to_pil()
         result: Any = self.transform(image, refine=refine, dpi=dpi, inches=inches, progress=progress)
-        values = result.get() if isinstance(result, runtime.Array) else _here(result, progress)
+        values = result.get() if isinstance(result, runtime.Array) else flow.here(result, progress)
         pixels = values[:, :, 0] if values.ndim == 3 and values.shape[2] == 1 else values
         picture = PIL.Image.fromarray(pixels)
         two_gray = picture.mode == "L" and self.levels == 2
         return picture.convert("1", dither=PIL.Image.Dither.NONE) if two_gray else picture
-
-
-def _here(result: Any, progress: runtime.ProgressCallback | None) -> Any:
-    """A result in this process, of a Dask array as well."""
-    collection = executor_of(result)
-    return result if collection is None else collection.here(result, runtime.Progress(progress))

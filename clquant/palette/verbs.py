@@ -18,7 +18,7 @@ from clquant.images import ImageLike, read_parts, refuse_rows
 from clquant.mapping import lookup
 from clquant.mapping.palette_on_device import METRICS
 from clquant.mapping.pipeline import Colored, Nearest
-from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback
+from clquant.runtime import CommandQueue, InvalidArgument, ProgressCallback
 
 
 def _job(palette: Palette, color_space: str, metric: str, dither: Any) -> flow.Map | Ditherer:
@@ -179,10 +179,11 @@ def quantize(
         Its indices are on the device for a device array.
     """
     checked = as_palette(palette)
-    indices = predict(
-        image, checked, color_space=color_space, metric=metric, dither=dither, queue=queue, progress=progress
-    )
-    collection = executor_of(indices)
-    if collection is not None:
-        indices = collection.here(indices, Progress(progress))
+    job = _job(checked, color_space, metric, dither)
+    refuse_rows(image)
+    if isinstance(job, flow.Map):
+        indices = flow.here(flow.run(job, image, queue=queue, progress=progress), progress)
+    else:
+        given = {"color_space": color_space, "queue": queue, "progress": progress}
+        indices = _by_own(job, image, checked, False, None, About(), None, given)
     return IndexedImage.of_own(indices, checked)
