@@ -49,6 +49,13 @@ LEFT_OUT = {
     "IndexedImage.of_own": "stores its arguments",
     "OrderedDither.thresholds": "a stored table",
     "PinwheelHalftoner.fit": "learns nothing",
+    "ProductQuantizer.from_faiss": "copies codebooks",
+    "ProductQuantizer.to_faiss": "copies codebooks",
+    **{
+        f"{kind}Quantizer.{verb}": "copies codebooks, whatever the rows were"
+        for kind in ("Vector", "Product", "Residual")
+        for verb in ("save", "load")
+    },
     "SpatialPalette.fit_quality": "refused by this engine",
     "panel.PANELS": "a table",
     "panel.pack_codes": "part of `panel.Panel.pack`",

@@ -361,6 +361,25 @@ def scalars(case: Case) -> Iterator[Row]:
     yield Row("VectorQuantizer.inverse_transform", "", lambda: trained().inverse_transform(trained().labels_))
     yield Row("VectorQuantizer.score", "", lambda: trained().score(rows()))
     yield Row("VectorQuantizer.stream", "", lambda: list(trained().stream([rows()], "predict")))
+    yield from coders(case, rows)
+
+
+def coders(case: Case, rows: Callable[[], Any]) -> Iterator[Row]:
+    """Codes of rows by sub-spaces and by stages."""
+    makers: dict[str, Callable[[], Any]] = {
+        "ProductQuantizer": lambda: clquant.ProductQuantizer(4, 5, queue=case.queue),
+        "ResidualQuantizer": lambda: clquant.ResidualQuantizer(2, 5, queue=case.queue),
+    }
+    for name, make in makers.items():
+        trained = functools.cache(lambda make=make: make().fit(rows()))
+        yield Row(f"{name}.fit", "", lambda make=make: make().fit(rows()))
+        yield Row(f"{name}.fit_transform", "", lambda make=make: make().fit_transform(rows()))
+        yield Row(f"{name}.encode", "", lambda of=trained: of().encode(rows()))
+        yield Row(f"{name}.decode", "", lambda of=trained: of().decode(of().encode(rows())))
+        yield Row(f"{name}.transform", "", lambda of=trained: of().transform(rows()))
+        yield Row(f"{name}.inverse_transform", "", lambda of=trained: of().inverse_transform(of().transform(rows())))
+        yield Row(f"{name}.score", "", lambda of=trained: of().score(rows()))
+        yield Row(f"{name}.stream", "", lambda of=trained: list(of().stream([rows()], "encode")))
 
 
 def measures(case: Case) -> Iterator[Row]:

@@ -1,5 +1,5 @@
-/* Rows of numbers of 8 or 16 bits as their different numbers, ascending, with counts, as cl/vectors/scalar_runs.cl takes them;
- * and the sums of the runs that it finds.
+/* Rows of numbers of 8 or 16 bits as their different numbers, ascending, with counts, which cl/vectors/scalar_runs.cl
+ * takes; and the sums of the runs that it finds.
  *
  * Constants from the host:
  *   LOCAL       work-items per group

@@ -39,7 +39,7 @@ ulong mean_of(const sums_t sums, const ulong moment, const uint mass)
 #endif
 }
 
-/* The sum of squares of the numbers begin to end - 1 less that about their mean, which is rounded down: with the mean m,
+/* The sum of squares of the numbers begin to end - 1 less that about their mean m, which is rounded down:
  * m (2 moment - m mass). */
 ulong explained(const sums_t sums, const uint begin, const uint end)
 {
@@ -93,12 +93,11 @@ void compare(const sums_t sums, __global const ulong *before, const uint begin, 
     *most = max(value, *most);
 }
 
-/* Where the last of run + 1 runs begins and what they explain together, for the ends stride, 2 stride, ... that are above
- * `run` and in no coarser grid. Several work-items share an end while there are fewer ends than work-items. Ends with a
- * barrier. */
+/* Where the last of run + 1 runs begins and what they explain together, for the ends stride, 2 stride, ... above `run`
+ * that are in no coarser grid. Several work-items share an end while ends are fewer. Ends with a barrier. */
 void find_beginnings(const sums_t sums, const uint n, const uint run, const uint stride, __global const ulong *before,
-                     __global ulong *after, __global const ushort *fewer, __global ushort *begins, __local ulong *values,
-                     __local uint *places)
+                     __global ulong *after, __global const ushort *fewer, __global ushort *begins,
+                     __local ulong *values, __local uint *places)
 {
     const uint item = get_local_id(0), ends = n / stride - n / stride / RADIX;
     uint sharing = 1;

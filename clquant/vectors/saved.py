@@ -48,27 +48,12 @@ class Saved(Estimator):
         FileError
             If it cannot be written.
         """
-        with files.atomic_write(path) as file:
-            self.write(file)
-
-    def write(self, file: Any) -> None:
-        """`save` to a binary file that is open.
-
-        Parameters
-        ----------
-        file : binary file
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        """
         self._check_fitted("n_features_in_")
         state, arrays = self._state()
         given = {k: v for k, v in self.get_params().items() if isinstance(v, str | int | float | None) and k != "queue"}
         header = {"format": VERSION, "kind": type(self).__name__, "parameters": given, **state}
         text = np.frombuffer(json.dumps(header, sort_keys=True).encode(), np.uint8)
-        with zipfile.ZipFile(file, "w") as archive:
+        with files.atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:
             for name, array in {_HEADER: text, **{f"{key}.npy": array for key, array in arrays.items()}}.items():
                 with archive.open(zipfile.ZipInfo(name, _DATE), "w", force_zip64=True) as entry:
                     np.lib.format.write_array(entry, np.ascontiguousarray(array), allow_pickle=False)
