@@ -20,7 +20,7 @@ from clquant.mapping.palette_cache import open_palette
 from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.mapping.pixel_batch import PixelBatch
 from clquant.mapping.search import search_of
-from clquant.runtime import Scope, Session, cached_job
+from clquant.runtime import Scope, Session
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,21 @@ class Nearest(flow.Map):
     def chosen(self, palette: PaletteOnDevice, session: Session, scope: Scope, portion: Portion) -> None:  # noqa: ARG002
         """Queue the choice of a portion's entries."""
         search_of(palette, portion.picture.channels).map(batch_of(portion))
+
+
+class NearestColors(Nearest):
+    """Colours (H, W, 3 or 4) uint8 of the nearest entries: `Colored`, with what the palette on the device keeps."""
+
+    def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
+        """Colours (H, W, 3 or 4)."""
+        return (*super().result(picture)[0], self.palette.colors.shape[1]), np.uint8
+
+    def chosen(self, palette: PaletteOnDevice, session: Session, scope: Scope, portion: Portion) -> None:
+        """Queue the choice of a portion's entries, and the lookup of their colours."""
+        indices = scope.empty(portion.count * self.palette.index_dtype.itemsize)
+        super().chosen(palette, session, scope, replace(portion, out=indices))
+        lookup = palette.cached("lookup", lambda: ColorLookup(palette.session, palette.scope, self.palette))
+        lookup.apply(indices, portion.count, portion.out)
 
 
 def batch_of(portion: Portion) -> PixelBatch:
@@ -83,22 +98,19 @@ class Colored(flow.Scan):
 
     def open(self, session: Session, scope: Scope, picture: Picture) -> contextlib.AbstractContextManager[Steps]:
         """Open the indices, and bring the colours to the device."""
-        return self._opened(self.indices.open(session, scope, picture), session, picture)
+        return self._opened(self.indices.open(session, scope, picture), session, scope, picture)
 
     def open_below(self, session: Session, scope: Scope, picture: Picture) -> contextlib.AbstractContextManager[Steps]:
         """As `open`, for indices that are a scan."""
         assert isinstance(self.indices, flow.Scan)
-        return self._opened(self.indices.open_below(session, scope, picture), session, picture)
+        return self._opened(self.indices.open_below(session, scope, picture), session, scope, picture)
 
     @contextlib.contextmanager
     def _opened(
-        self, indices: contextlib.AbstractContextManager[Steps], session: Session, picture: Picture
+        self, indices: contextlib.AbstractContextManager[Steps], session: Session, scope: Scope, picture: Picture
     ) -> Iterator[Steps]:
-        size, key = self.palette.index_dtype.itemsize, ("colors", self.palette)
-        with (
-            cached_job(session, key, lambda own: ColorLookup(session, own, self.palette)) as lookup,
-            indices as steps,
-        ):
+        lookup, size = ColorLookup(session, scope, self.palette), self.palette.index_dtype.itemsize
+        with indices as steps:
 
             def step(session: Session, scope: Scope, portion: Portion) -> None:
                 rows = portion.last - portion.first if steps.fills_reach else portion.row1 - portion.row0

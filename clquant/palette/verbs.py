@@ -17,7 +17,7 @@ from clquant.flow.result_files import writing
 from clquant.images import ImageLike, read_parts, refuse_rows
 from clquant.mapping import lookup
 from clquant.mapping.palette_on_device import METRICS
-from clquant.mapping.pipeline import Colored, Nearest
+from clquant.mapping.pipeline import Colored, Nearest, NearestColors
 from clquant.runtime import CommandQueue, InvalidArgument, ProgressCallback
 
 
@@ -155,7 +155,8 @@ def transform(
     settings = {} if out is None else {"verb": "transform", **_settings(checked, color_space, metric, dither)}
     about = About(None, image, resume, settings)
     if isinstance(job, flow.Map):
-        colored = Colored(job, checked)
+        plain = type(job) is Nearest
+        colored = NearestColors(checked, color_space, metric) if plain else Colored(job, checked)
         return flow.run(colored, image, queue=queue, progress=progress, out=out, about=about, memory=memory)
     given = {"color_space": color_space, "queue": queue, "progress": progress}
     return _by_own(job, image, checked, True, out, about, memory, given)
