@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from clquant.histogram.bins import CELL_BINS, CELLS, CODES, NOTES, Bins
 from clquant.histogram.counts import CLEAR, PARTIAL, ColorCounts
-from clquant.histogram.merging import MAX_NARROW, HostCounts, checked_total, merged
+from clquant.histogram.merging import MAX_NARROW, OPAQUE_CELLS, HostCounts, checked_total, merged, spread_bits
 from clquant.histogram.portions import Portion, portions
 from clquant.histogram.runs import RunCounter, starts_of
 from clquant.histogram.weights import total_weight
@@ -165,7 +165,7 @@ class _Counter:
         session = self._session
         groups = self._partition_groups
         bands = len(self._partition_bands())
-        spread = inner.copy_of(_spread_by_3())
+        spread = inner.copy_of(spread_bits(3))
         counters = inner.zeros(4 * bands * groups * CELLS)
         self._launch_over_bands("count_cells", spread, counters, (self._notes,))
         transparent, alphas, _ = self._noted()
@@ -271,7 +271,7 @@ class _Counter:
             room = LocalMemory(4 * BITMAP), LocalMemory(4 * BITMAP // CHUNK)
             filed = where, codes, code_counts
             session.launch(rank_cells, ALPHA_CELLS * group, group, *filed, colors, counts, *room)
-        starts = starts if alphas & PARTIAL else _opaque_starts(starts)
+        starts = starts if alphas & PARTIAL else np.append(starts[OPAQUE_CELLS], starts[-1])
         return self._result(colors, counts, starts, transparent, alphas)
 
     def _result(
@@ -288,27 +288,3 @@ class _Counter:
             partial=bool(alphas & PARTIAL),
             clear=transparent > 0 or bool(alphas & CLEAR),
         )
-
-
-def _spread_by_3() -> npt.NDArray[np.uint32]:
-    """The bits of 0..255, each moved to three times its place."""
-    values = np.arange(256)
-    spread: npt.NDArray[np.uint32] = np.sum([(values >> bit & 1) << 3 * bit for bit in range(8)], axis=0).astype(
-        np.uint32
-    )
-    return spread
-
-
-def _opaque_starts(starts: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    """Starts of the 16^3 cells of colours of alpha 255 from those of 16^4."""
-    return np.append(starts[_opaque_cells()], starts[-1])
-
-
-@functools.cache
-def _opaque_cells() -> npt.NDArray[np.intp]:
-    """Which of 16^4 cells those of alpha 255 are: their alpha bits are all set."""
-    cell = np.arange(CELLS)
-    with_alpha = np.zeros(CELLS, np.intp)
-    for bit in range(4):
-        with_alpha |= ((cell >> (3 * bit) & 7) << 1 | 1) << (4 * bit)
-    return with_alpha

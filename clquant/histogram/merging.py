@@ -34,11 +34,20 @@ Colors = npt.NDArray[Any]
 _ALPHA_BITS = 0x1111111111111111
 
 _BYTES = np.arange(256, dtype=np.uint32)
+# Cells of side 16 of opaque colours, among those of colours with alpha: the lowest of every four bits is alpha's.
+OPAQUE_CELLS = np.flatnonzero(np.arange(1 << 16) & 0x1111 == 0x1111)
+
+
+@functools.cache
+def spread_bits(apart: int) -> npt.NDArray[np.uint32]:
+    """Table of bytes whose bits are so far apart, (256,)."""
+    bits = [(_BYTES >> np.uint32(bit) & np.uint32(1)) << np.uint32(apart * bit) for bit in range(8)]
+    spread: npt.NDArray[np.uint32] = np.bitwise_or.reduce(bits)
+    return spread
+
+
 # A channel's bits, four apart; and the other way: of a byte of a code, two bits of each channel.
-_SPREAD = np.zeros(256, np.uint32)
-_GATHERED = np.zeros(256, np.uint32)
-for _bit in range(8):
-    _SPREAD |= (_BYTES >> _bit & 1).astype(np.uint32) << 4 * _bit
+_SPREAD, _GATHERED = spread_bits(4), np.zeros(256, np.uint32)
 for _channel in range(4):
     _pair = (_BYTES >> 3 - _channel & 1) | (_BYTES >> 7 - _channel & 1) << 1
     _GATHERED |= _pair.astype(np.uint32) << 8 * _channel
@@ -174,9 +183,7 @@ class HostCounts:
 
     def _cell_starts(self) -> npt.NDArray[np.uint32]:
         """Return where each cell of side 16 begins: cells with alpha if some colour is partly transparent."""
-        cells = np.arange(1 << 16, dtype=np.uint32)
-        if not self.partial:  # the lowest of every four bits is alpha's
-            cells = cells[cells & np.uint32(0x1111) == 0x1111]
+        cells = np.arange(1 << 16, dtype=np.uint32) if self.partial else OPAQUE_CELLS.astype(np.uint32)
         starts = np.searchsorted(self.codes, cells << np.uint32(16))
         return np.append(starts, len(self.codes)).astype(np.uint32)
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from clquant.histogram.bins import NOTES
 from clquant.histogram.counts import CLEAR, PARTIAL, ColorCounts
+from clquant.histogram.merging import spread_bits
 from clquant.images import Picture, row_bands
 from clquant.runtime import Buffer, LocalMemory, Scope, Session
 
@@ -42,7 +43,7 @@ class RunCounter:
         session, groups = self._session, self._groups
         with session.scope() as inner:
             notes = inner.zeros(4 * NOTES)
-            spread = inner.copy_of(_spread_by_4())
+            spread = inner.copy_of(spread_bits(4))
             counters = inner.zeros(4 * len(self._bands) * groups * CELLS)
             self._launch("count_runs", spread, counters, notes)
             counted = session.download(counters, (len(self._bands) * groups, CELLS), np.uint32)
@@ -89,12 +90,3 @@ def starts_of(occupied: npt.NDArray[np.unsignedinteger]) -> npt.NDArray[np.uint3
     starts = np.zeros(len(occupied) + 1, np.uint32)
     np.cumsum(occupied, dtype=np.uint32, out=starts[1:])
     return starts
-
-
-def _spread_by_4() -> npt.NDArray[np.uint32]:
-    """The bits of 0..255, each moved to four times its place."""
-    values = np.arange(256)
-    spread = np.zeros(256, np.uint32)
-    for bit in range(8):
-        spread |= ((values >> bit & 1) << 4 * bit).astype(np.uint32)
-    return spread
