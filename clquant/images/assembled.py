@@ -27,22 +27,7 @@ from clquant.runtime import (
 
 
 def assembled(session: Session, scope: Scope, pieces: Sequence[Sequence[Picture]]) -> Picture | None:
-    """A picture on the device.
-
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-        Owns the picture's memory.
-    pieces : sequence of sequence of Picture
-        On the host, row by row: those of a row are of one height, those of a column of one width.
-
-    Returns
-    -------
-    Picture or None
-        None where it is as well put together on the host: if the device shares the host's memory or has no room, or
-        pieces have several types.
-    """
+    """Assemble host pictures, in rows of one height each, on the device; None if the host does it as well."""
     first = pieces[0][0]
     height, width = sum(row[0].height for row in pieces), sum(piece.width for piece in pieces[0])
     row_bytes, limits = width * first.pixel_bytes, session.limits
@@ -79,15 +64,7 @@ def _send(
 
 
 def part_on_host(array: Array, rows: slice, columns: slice) -> npt.NDArray[Any]:
-    """A part of a device array as a new array on the host.
-
-    Parameters
-    ----------
-    array : pyopencl.array.Array
-        (H, W) or (H, W, C), C-contiguous.
-    rows, columns : slice
-        Of step 1.
-    """
+    """Download a rectangle of a C-contiguous device array."""
     top, bottom, _ = rows.indices(array.shape[0])
     left, right, _ = columns.indices(array.shape[1])
     pixel = array.dtype.itemsize * (array.shape[2] if array.ndim == 3 else 1)

@@ -16,15 +16,7 @@ MOST_BYTES = 1 << 28
 
 
 def listed(images: Any) -> Sequence[ImageLike]:
-    """The argument `images` of a job that needs several, which are not read yet.
-
-    Raises
-    ------
-    InvalidType
-        If it is no list, tuple or iterator.
-    InvalidArgument
-        If it is empty.
-    """
+    """List the argument `images` of a job that needs several, which are not read yet."""
     images = materialize(images)
     if not isinstance(images, list | tuple):
         raise InvalidType(f"images is a {type(images).__name__}; allowed: a list or tuple of images")
@@ -49,25 +41,9 @@ def read_in_groups(
     alone: Callable[[int, Picture], None],
     read_one: Callable[[ImageLike, str], Picture] = _read,
 ) -> None:
-    """Read images in order, each when those before it that do not wait for others are done.
+    """Read images in order: `alone` does one at once, `together` those that `joins` lets wait, up to `MOST_BYTES`.
 
-    Parameters
-    ----------
-    sources : list or tuple of images
-    joins : callable
-        Whether a picture waits for others.
-    together : callable
-        Does what waited, by its place in `sources`: when it takes `MOST_BYTES`, and in the end. Arrays of the caller's
-        that are taken as they are cost nothing.
-    alone : callable
-        Does one of the others.
-    read_one : callable
-        Reads an image, which errors call by the second argument.
-
-    Raises
-    ------
-    InvalidType, InvalidArgument, FileError
-        As `clquant.images.read`, naming ``images[i]``; and what `together` and `alone` raise.
+    `read_one` reads an image under the name that errors have for it.
     """
     waiting: dict[int, Picture] = {}
     waiting_bytes = 0

@@ -48,20 +48,7 @@ def to_samples(array: npt.NDArray[Any], argument: str, max_bits: int = 8) -> Sam
 
 
 def to_uint8(array: npt.NDArray[Any], argument: str) -> npt.NDArray[np.uint8]:
-    """An array's values as 0..255, by the rules of `clquant.images`.
-
-    Raises
-    ------
-    InvalidArgument
-        If a float is not in 0..1, or an integer of another dtype not in 0..255.
-    InvalidType
-        If it has any other dtype.
-
-    Warns
-    -----
-    UserWarning
-        If a uint16 array has no value above 255: most likely it holds 8-bit values.
-    """
+    """Convert an array's values to 0..255, by the rules of `clquant.images`."""
     if array.dtype == np.uint8:
         return array
     if array.dtype == np.bool_:
@@ -87,15 +74,7 @@ def to_uint8(array: npt.NDArray[Any], argument: str) -> npt.NDArray[np.uint8]:
 
 
 def from_file(path: str, argument: str, max_bits: int = 8) -> Samples:
-    """A picture file's first frame, (H, W) or (H, W, 3 or 4): uint8, or uint16 if `max_bits` is 16 and the file has it.
-
-    Raises
-    ------
-    FileError
-        As `clquant.images.picture_files.opened`.
-    InvalidArgument, InvalidType
-        As `from_pil`.
-    """
+    """Read a file's first frame, (H, W) or (H, W, 3 or 4): uint8, or uint16 if `max_bits` is 16 and the file has it."""
     with opened(os.fsdecode(path), argument) as (image, nbytes):
         return first_frame(image, nbytes, argument, max_bits)
 
@@ -115,17 +94,7 @@ def first_frame(image: PIL.Image.Image, nbytes: int, argument: str, max_bits: in
 
 
 def from_pil(image: PIL.Image.Image, argument: str, max_bits: int = 8) -> Samples:
-    """A PIL image's pixels, (H, W) or (H, W, 3 or 4); see `clquant.images` for the rules.
-
-    Raises
-    ------
-    FileError
-        If its file, which is read only now, is damaged, or its `info` holds nonsense.
-    InvalidArgument
-        If it has no pixels.
-    InvalidType
-        If its mode holds more than 16 bits per value.
-    """
+    """Convert a PIL image, whose file may be read only now, to (H, W) or (H, W, 3 or 4)."""
     try:
         return converted(image, argument, max_bits)
     except (InvalidArgument, InvalidType, MemoryError):

@@ -19,13 +19,7 @@ _OWN_HANDLES = "/proc/self/fd"
 
 
 def path_of(value: object, name: str = "path") -> pathlib.Path:
-    """A path from what a person gave.
-
-    Raises
-    ------
-    InvalidType, InvalidArgument
-        If it is no path, or one that no file of this system can have.
-    """
+    """Check a path that a person gave."""
     text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(text, str):
         raise InvalidType(f"{name} is a {type(value).__name__}; allowed: a path")
@@ -43,19 +37,8 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
     """A binary file that appears under `path` whole when the block ends, or not at all if it raises.
 
     The bytes go to a file without a name, which a killed process takes with it; to a hidden one beside the target where
-    the file system has no such files.
-
-    Parameters
-    ----------
-    path : path-like
-        An existing file is replaced; its permissions are kept, and its owner and group as far as the process may give
-        files away. A link stays, and the file that it names is replaced. A device or a pipe stays what it is and is
-        written to.
-
-    Raises
-    ------
-    FileError
-        If the folder does not exist or cannot be written, the file is read-only, or the disk is full.
+    the file system has no such files. A replaced file keeps its permissions, and its owner as far as the process may
+    give files away; a link stays, and so does a device or a pipe.
     """
     target = path_of(path)
     if os.path.isdir(target):  # `Path.is_dir` raises where a name is too long
@@ -85,13 +68,7 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
 
 
 def _replaced(target: pathlib.Path) -> os.stat_result | None:
-    """What a file is that is to be replaced; None where there is none.
-
-    Raises
-    ------
-    FileError
-        If it is read-only; also for users who may write to any file.
-    """
+    """Return the status of a file to be replaced, None if there is none; refuse one that is read-only."""
     try:
         found = target.stat()
     except FileNotFoundError:
@@ -157,19 +134,7 @@ def write_bytes(path: PathLike, data: bytes) -> None:
 
 
 def read_bytes(path: PathLike, limit: int = 1 << 31) -> bytes:
-    """A whole file's bytes.
-
-    Parameters
-    ----------
-    path : path-like
-    limit : int
-        Most bytes that are read.
-
-    Raises
-    ------
-    FileError
-        If it cannot be read, or is longer than `limit`.
-    """
+    """Read a whole file of at most `limit` bytes."""
     source = path_of(path)
     try:
         parts: list[bytes] = []

@@ -36,12 +36,7 @@ _CACHE_BYTES = 1 << 26
 
 
 def is_geotiff(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is a TIFF that says where it lies, or what is no data.
-
-    Parameters
-    ----------
-    path : path-like
-    """
+    """Whether a path is a TIFF that names its place on the map, or its value for no data."""
     name = os.fsdecode(path)
     if os.path.splitext(name)[1].lower() not in SUFFIXES:
         return False
@@ -70,22 +65,7 @@ def is_installed() -> bool:
 
 
 def opened(path: str) -> Raster | None:
-    """A GeoTIFF, to be read lazily; None for every other path, and without rasterio.
-
-    Parameters
-    ----------
-    path : str
-
-    Raises
-    ------
-    FileError
-        If it cannot be read.
-
-    Warns
-    -----
-    UserWarning
-        If it has pixels without data, and rasterio, which would know them, is not installed.
-    """
+    """Open a GeoTIFF to be read lazily; None for other paths, and without rasterio."""
     if not is_geotiff(path):
         return None
     if not is_installed():
@@ -101,13 +81,7 @@ def opened(path: str) -> Raster | None:
 
 @contextlib.contextmanager
 def gdal(**options: Any) -> Iterator[Any]:
-    """rasterio, with a cache that does not grow with the machine unless somebody chose that.
-
-    Parameters
-    ----------
-    **options
-        GDAL's configuration.
-    """
+    """Open rasterio's environment with a bounded cache, unless somebody chose another."""
     import rasterio  # an extra
 
     chosen = {} if "GDAL_CACHEMAX" in os.environ else {"GDAL_CACHEMAX": _CACHE_BYTES}
@@ -121,15 +95,6 @@ class Raster:
     """A GeoTIFF as rows of gray, RGB or RGBA; what is no data has alpha 0.
 
     Of several bands those named red, green, blue and alpha count. A colour table is applied.
-
-    Parameters
-    ----------
-    path : str
-
-    Raises
-    ------
-    FileError
-        If it cannot be read.
     """
 
     def __init__(self, path: str) -> None:

@@ -81,21 +81,7 @@ class Layout:
 
 
 def layout_of(out: object, place: Place, shape: tuple[int, ...]) -> Layout:
-    """The layout of a result.
-
-    Parameters
-    ----------
-    out : object
-        As the caller gave it.
-    place : Place
-    shape : tuple of int
-        (H, W) or (H, W, C).
-
-    Raises
-    ------
-    InvalidArgument, InvalidType
-        If the options of a `GeoTiff` are not allowed.
-    """
+    """Choose the layout of a result."""
     options = out if isinstance(out, GeoTiff) else GeoTiff("")
     cog = place.cog if options.cog is None else boolean("cog", options.cog)
     if options.overviews is None and not options.cog:
@@ -109,12 +95,7 @@ def layout_of(out: object, place: Place, shape: tuple[int, ...]) -> Layout:
 
 
 def halvings(height: int, width: int) -> list[int]:
-    """2, 4, ... until one tile holds all pixels.
-
-    Parameters
-    ----------
-    height, width : int
-    """
+    """List the factors of overviews: 2, 4, ... until one tile holds all pixels."""
     factors: list[int] = []
     while max(height, width) > BLOCK << len(factors):
         factors.append(2 << len(factors))
@@ -154,17 +135,7 @@ NOWHERE = Place({}, None, None, {}, [], cog=False)
 
 
 def place_of(source: Any) -> Place | None:
-    """Where a source lies; None of what is no path of a GeoTIFF, and without rasterio.
-
-    Parameters
-    ----------
-    source : object
-
-    Raises
-    ------
-    FileError
-        If it cannot be read.
-    """
+    """Read a GeoTIFF's place; None for other sources, and without rasterio."""
     if not isinstance(source, str | os.PathLike) or not geo.is_installed() or not geo.is_geotiff(source):
         return None
     path = os.fsdecode(source)
@@ -181,21 +152,7 @@ def place_of(source: Any) -> Place | None:
 
 
 class Writer:
-    """A GeoTIFF in tiles that is written from top to bottom.
-
-    Parameters
-    ----------
-    path : str
-    shape : tuple of int
-        (H, W) or (H, W, 3 or 4).
-    dtype : dtype
-    place : Place
-    layout : Layout
-    palette : ndarray or None
-        (n, 3 or 4) uint8: becomes the colour table, as GDAL writes it.
-    transparent : int or None
-        The index that is no data.
-    """
+    """A GeoTIFF in tiles, written from top to bottom; `palette` becomes its colour table."""
 
     def __init__(
         self,
@@ -241,13 +198,7 @@ class Writer:
         self._file.update_tags(**self._place.tags)
 
     def write(self, begin: int, rows: npt.NDArray[Any]) -> None:
-        """Write rows from `begin` on.
-
-        Parameters
-        ----------
-        begin : int
-        rows : ndarray
-        """
+        """Write rows from `begin` on."""
         with geo.gdal() as rasterio:
             window = rasterio.windows.Window(0, begin, self._shape[1], len(rows))
             if len(self._shape) == 2:

@@ -83,13 +83,7 @@ def allow_formats(*names: str) -> Iterator[None]:
 
 
 def allowed_formats() -> tuple[str, ...]:
-    """The formats that are read now: `FORMATS`, those of `CLQUANT_FORMATS`, and those of `allow_formats`.
-
-    Raises
-    ------
-    InvalidArgument
-        If `CLQUANT_FORMATS` names what is no format.
-    """
+    """The formats that are read now: `FORMATS`, those of `CLQUANT_FORMATS`, and those of `allow_formats`."""
     given = os.environ.get(FORMATS_VARIABLE, "")
     further = [name for name in (part.strip() for part in given.split(",")) if name]
     return (*FORMATS, *_checked(further, f"{FORMATS_VARIABLE} is {shown(given)}"), *_named.get())
@@ -148,30 +142,7 @@ _limit = _PillowLimit()
 
 @contextlib.contextmanager
 def opened(source: str | bytes, argument: str) -> Iterator[tuple[PIL.Image.Image, int]]:
-    """A picture of an allowed format whose size its bytes can hold; what decoders raise in the block is a `FileError`.
-
-    Parameters
-    ----------
-    source : str or bytes
-        A path, or a file's bytes.
-    argument : str
-        What errors call it.
-
-    Yields
-    ------
-    PIL.Image.Image
-        Whose pixels are not read yet.
-    int
-        The file's bytes, for `check_claim` after a `seek`.
-
-    Raises
-    ------
-    FileError
-        If it cannot be read, is damaged, is of no allowed format, or claims more than `MAX_FILE_PIXELS` or than its
-        bytes can hold.
-    InvalidArgument, InvalidType
-        What is raised inside the block as such.
-    """
+    """Open a picture whose size its bytes can hold, with the number of these; decoders' errors are `FileError`."""
     what = argument if isinstance(source, bytes) else repr(source)
     cannot = f"cannot read {what}" if argument in (what, shown(source)) else f"{argument}: cannot read {what}"
     try:
@@ -209,18 +180,7 @@ def opened(source: str | bytes, argument: str) -> Iterator[tuple[PIL.Image.Image
 
 
 def check_claim(image: PIL.Image.Image, nbytes: int) -> None:
-    """Refuse a size before its pixels are made: too many, more than so few bytes hold, or what `check_work` refuses.
-
-    Parameters
-    ----------
-    image : PIL.Image.Image
-    nbytes : int
-        Of its file.
-
-    Raises
-    ------
-    PIL.Image.DecompressionBombError, ValueError
-    """
+    """Refuse a claimed size before its pixels are made: too many, or more than `nbytes` bytes can hold."""
     pixels = image.width * image.height
     if pixels > _limit.most_pixels():
         raise PIL.Image.DecompressionBombError

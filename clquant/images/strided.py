@@ -11,22 +11,7 @@ from clquant.runtime import Array, Buffer, open_session
 
 
 def packed(array: Array, dtype: npt.DTypeLike | None = None) -> Array:
-    """A C-contiguous copy of a device array, on its own queue.
-
-    Parameters
-    ----------
-    array : pyopencl.array.Array
-        (H, W) or (H, W, C) uint8 or uint16, of any strides.
-    dtype : dtype_like, optional
-        Of the copy; default: the array's. uint16 becomes uint8 as round(v / 257).
-
-    Raises
-    ------
-    InvalidArgument
-        If the array is on no queue.
-    DeviceMemoryError
-        If the device has no room.
-    """
+    """Copy a device array to a C-contiguous one, on its own queue; uint16 may become uint8 by v / 257."""
     session = open_session(None, [array])
     height, width = array.shape[:2]
     channels = array.shape[2] if array.ndim == 3 else 1
