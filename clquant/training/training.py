@@ -44,9 +44,10 @@ _MOST_TURN_BYTES = 1 << 26  # of a sample in turn, and of all if they are more t
 SURPLUS, TURN_SURPLUS = 4, 8
 # Rows of numbers: blocks per codeword of the samples for the first half of the rounds, and of each in turn; steps per
 # round on samples in turn, and on all; components from which on noise is less.
-ROWS_FIRST, ROWS_TURN, ROWS_LEAST_TURN = 32, 256, 32768
+ROWS_FIRST, ROWS_TURN, ROWS_LEAST_TURN = 48, 256, 32768
 ROWS_TURN_STEPS, ROWS_WHOLE_STEPS = 24, 16
 ROWS_COMPONENTS = 16
+_REACH = 3  # steps as long as the last that plain training is trusted to gain at most, for each that it has made
 _AMPLITUDE = 443  # of noise as large as the root mean squared error (see `Motion`)
 _QUARTERS = 7  # of the way to the mean that annealed steps go
 
@@ -148,6 +149,15 @@ def _late_steps(size: int, seconds: float) -> int:
     return (MANY_WHOLE_STEPS if size >= MANY_CODEWORDS else WHOLE_STEPS)[seconds >= 2]
 
 
+def rows_amplitude(components: int) -> int:
+    """The noise of rows: less by the cube root of their components."""
+    return next(
+        least
+        for least in range(_AMPLITUDE, 0, -1)
+        if least**3 * max(components, ROWS_COMPONENTS) <= _AMPLITUDE**3 * ROWS_COMPONENTS
+    )
+
+
 class _Training:
     """The stages of one training."""
 
@@ -245,13 +255,14 @@ class _Training:
     def below(self, bound: int) -> tuple[Codebook, int] | None:
         """Plain training and its error, if that is below a bound; given up when its steps gain too little for that."""
         self.start()
-        lloyd, before = self.whole(), None
-        for left in range(self._plan.max_iter, 0, -1):
+        lloyd, before = self.whole(), 0
+        for made in range(self._plan.max_iter):
             error, moved = lloyd.step()
             self.steps += 1
             if not moved:
                 break
-            if before is not None and error - left * (before - error) > bound:
+            left = min(self._plan.max_iter - made, _REACH * (made + 1))
+            if made > 0 and error - left * (before - error) > bound:
                 return None
             before = error
         codebook, error = self.words.read(), lloyd.error()

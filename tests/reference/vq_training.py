@@ -18,7 +18,7 @@ ROUND_STEPS, FEW_STEPS, LEVEL_STEPS = 5, 4, 10
 WHOLE_STEPS, MANY_WHOLE_STEPS, MANY_CODEWORDS = (24, 32), (16, 64), 512
 TURN_STEPS, MANY_IN_TURN, MANY_TURNS, LAST_STEPS = (60, 120, 240), 256, 8, 10
 SURPLUS, TURN_SURPLUS = 4, 8
-ROWS_FIRST, ROWS_TURN, ROWS_LEAST_TURN, ROWS_TURN_STEPS, ROWS_WHOLE_STEPS = 32, 256, 32768, 24, 16
+ROWS_FIRST, ROWS_TURN, ROWS_LEAST_TURN, ROWS_TURN_STEPS, ROWS_WHOLE_STEPS = 48, 256, 32768, 24, 16
 FIRST_SAMPLE, SECOND_SAMPLE, TURN_SAMPLE = 64, 256, 1024
 LEAST_FIRST, LEAST_SECOND, LEAST_TURN = 8192, 32768, 131072
 TURNS, MOST_TURNS = 4, 16
@@ -203,12 +203,13 @@ def plain_if_better(
     bound, before = blocks.statistics(codebook).error, None
     first = sample(blocks, max(LEAST_FIRST, FIRST_SAMPLE * size), 0, seed)
     plain, steps = (seeded(first, size, seed), 0) if init == "k-means++" else split(first, size, largest)
-    for left in range(most, 0, -1):
+    for made in range(most):
         found = blocks.statistics(plain)
         moved = repaired(means(plain, found), plain, blocks, found)
         steps += 1
         if np.array_equal(moved, plain):
             break
+        left = min(most - made, 3 * made + 3)
         if before is not None and found.error - left * (before - found.error) > bound:
             return codebook, steps
         before, plain = found.error, moved
@@ -252,7 +253,8 @@ def train(
     turn_steps = TURN_STEPS[1 + int(turns >= MANY_TURNS) if size >= MANY_IN_TURN else 0]
     if of_rows:
         late, turn_steps = min(late, ROWS_WHOLE_STEPS), ROWS_TURN_STEPS
-    most = math.isqrt(443**2 * 16 // max(16, rows.shape[1])) if of_rows else 443
+    cube = 443**3 * 16 // max(16, rows.shape[1]) if of_rows else 443**3
+    most = next(a for a in range(443, 0, -1) if a**3 <= cube)
     in_turn = [every(whole, many, i) for i in range(turns)] if large_set else []
     rounds = []
     for turn in range(refine):
