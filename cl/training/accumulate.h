@@ -53,18 +53,17 @@ __kernel void vq_accumulate_parts(__global const value_t *blocks, __global const
 /* Blocks are sorted by their codewords first, by counting, so that each work-item adds up a run of them and atomics are
  * few. The order of a codeword's blocks is left to chance; sums do not depend on it.
  *
- * NDRange: 1-D, ceil(count / EACH) work-items rounded up to whole groups of any size. indices: count ushort. counts:
+ * NDRange: 1-D, ceil(count / each) work-items rounded up to whole groups of any size. indices: count ushort. counts:
  * added to. ranks: count uint, how many blocks of the same codeword were counted before.
  * Local memory: own, `bins` uint; without bins, groups do not count by themselves first.
  */
-#define EACH 16
 __kernel void vq_count(__global const ushort *indices, const uint count, __global uint *counts, __global uint *ranks,
-                       const uint bins, __local uint *own)
+                       const uint each, const uint bins, __local uint *own)
 {
     const uint lane = get_local_id(0);
     const uint lanes = get_local_size(0);
-    const uint first = get_group_id(0) * lanes * EACH + lane;
-    const uint end = min(first + lanes * EACH, count);
+    const uint first = get_group_id(0) * lanes * each + lane;
+    const uint end = min(first + lanes * each, count);
     for (uint j = lane; j < bins; j += lanes)
         own[j] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -9,8 +9,10 @@ from clquant.dask.files import fit_many, stream
 from clquant.dask.learning import histogram, learned
 from clquant.dask.parts import here, store
 from clquant.dask.quadtrees import leaves
+from clquant.dask.vectors import checked_rows, rows_of
 
 __all__ = [
+    "checked_rows",
     "compress_to",
     "decode",
     "figure",
@@ -21,6 +23,7 @@ __all__ = [
     "learned",
     "leaves",
     "reduce",
+    "rows_of",
     "run",
     "store",
     "stream",

@@ -1,4 +1,4 @@
-"""Parts of training pictures, which may be anywhere: sums, worst blocks and samples of what a part has.
+"""Parts of training blocks, which may be anywhere: sums, worst blocks and samples of what a part has.
 
 What a part holds on its device stays there between steps.
 """
@@ -6,9 +6,10 @@ What a part holds on its device stays there between steps.
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,13 +21,10 @@ from clquant.runtime import DeviceMemoryError, Session, open_session, seed_key
 from clquant.training.blocks import BlockShape
 from clquant.training.blockset import BlockSet
 from clquant.training.codewords import Codewords
-from clquant.training.lines import Lines
 from clquant.training.lloyd import Lloyd
-from clquant.training.spacing import Spacing
 
 Rows = npt.NDArray[np.integer[Any]]
-# Of some blocks among others.
-Positions = slice | npt.NDArray[np.int64]
+Weights = npt.NDArray[np.uint16]
 
 
 @dataclass(frozen=True)
@@ -47,24 +45,34 @@ class Worst:
         )
 
 
+def _added(found: Sequence[Any]) -> Any:
+    return sum(found[1:], start=found[0])
+
+
+# How the results of a method of some parts become one.
+MERGES: Mapping[str, Callable[[Sequence[Any]], Any]] = {
+    "sums": _added,
+    "squares": _added,
+    "worst": functools.partial(functools.reduce, Worst.worse),
+}
+
+
 class Part:
-    """Pieces of pictures that are cut at whole blocks, and their buffers on a device."""
+    """Rows of a picture that are whole blocks, (H, W, C), or rows of numbers, (n, d, 1); and buffers on a device."""
 
     def __init__(
         self,
-        pieces: Sequence[npt.NDArray[np.uint8]],
-        weights: Sequence[npt.NDArray[np.uint16]] | None,
-        block: tuple[int, int],
-        lines: Lines,
+        pixels: npt.NDArray[np.integer[Any]],
+        weights: Weights | None,
+        shape: BlockShape,
+        first: int,
         session: Session | None = None,
     ) -> None:
         self.session = session
-        self.pieces = [np.ascontiguousarray(piece) for piece in pieces]
-        self.weights = None if weights is None else list(weights)
-        self.shape = BlockShape(*block, self.pieces[0].shape[2])
-        self.lines = lines
-        self.tables = [self.shape.table_shape(*piece.shape[:2]) for piece in self.pieces]
-        self._starts = np.concatenate([[0], np.cumsum([rows * columns for rows, columns in self.tables])])
+        self.pixels = np.ascontiguousarray(pixels)
+        self.weights = weights  # of each block
+        self.shape = shape
+        self.first = first  # the number of the first block among all
         self._on_device: _OnDevice | None = None
         self._lock = threading.Lock()
 
@@ -77,12 +85,12 @@ class Part:
         self._lock = threading.Lock()
 
     def __sizeof__(self) -> int:
-        return sum(piece.nbytes for piece in self.pieces) + sum(each.nbytes for each in self.weights or ())
+        return self.pixels.nbytes + (0 if self.weights is None else self.weights.nbytes)
 
-    def statistics(self, codebook: Rows, capacity: int) -> npt.NDArray[np.uint64]:
+    def sums(self, codebook: Rows, capacity: int) -> npt.NDArray[np.uint64]:
         """Sums of the blocks of each codeword, (size, K + 1), the last column their weights."""
         with self._lock:
-            return self._ready(capacity).statistics(codebook)
+            return self._ready(capacity).sums(codebook)
 
     def squares(self, capacity: int) -> int:
         """The weighted sum of the blocks' squared lengths."""
@@ -94,55 +102,17 @@ class Part:
         with self._lock:
             levels, places = self._ready(capacity).worst(codebook)
         places = np.where(levels > 0, places, 0)
-        return Worst(levels, self.lines.numbers(places), self.rows(places))
-
-    def sample(self, places: npt.NDArray[np.int64]) -> Rows:
-        """Blocks by their increasing places, (count, K): from the device, or the host if that has no room."""
-        if not len(places):
-            return np.empty((0, self.shape.components), np.uint8)
-        with self._lock, contextlib.suppress(DeviceMemoryError):
-            return self._ready(0).rows(places)
-        return self.rows(places)
-
-    def every(self, spacing: Spacing, size: int) -> Part:
-        """Subset of this part's weighted blocks selected by a stride; one without weight if it takes none."""
-        p, q = self.shape.rows, self.shape.columns
-        flat = self._flat_weights()
-        places, _ = self.lines.every(spacing, size, flat)
-        if not len(places):
-            flat, places = np.zeros(1, np.uint16), np.zeros(1, np.int64)
-        weights = None if flat is None else [flat[places][:, None]]
-        stacked = self.sample(places).reshape(len(places) * p, q, self.shape.channels).astype(np.uint8, copy=False)
-        lines = Lines(self.lines.numbers(places), np.ones(len(places), np.int64))
-        return Part([stacked], weights, (p, q), lines, self.session)
-
-    def spaced(self, spacings: Sequence[Spacing], size: int) -> list[tuple[Positions, Rows]]:
-        """This part's blocks of some strided samples: for each sample the positions there, and the blocks."""
-        return [self._spaced(spacing, size) for spacing in spacings]
-
-    def _spaced(self, spacing: Spacing, size: int) -> tuple[Positions, Rows]:
-        run = self.lines.run(spacing, size)
-        if run:
-            with self._lock, contextlib.suppress(DeviceMemoryError):
-                return slice(run.start, run.stop), self._ready(0).spaced(spacing, run, int(self.lines.first[0]))
-        places, which = self.lines.every(spacing, size, self._flat_weights())
-        return which, self.sample(places)
-
-    def _flat_weights(self) -> npt.NDArray[np.uint16] | None:
-        return None if self.weights is None else np.concatenate([own.ravel() for own in self.weights])
+        return Worst(levels, self.first + places, self.rows(places))
 
     def rows(self, places: npt.NDArray[np.int64]) -> Rows:
         """Some blocks, from the host."""
         p, q = self.shape.rows, self.shape.columns
-        made = np.empty((len(places), p, q, self.shape.channels), np.uint8)
-        which = np.searchsorted(self._starts, places, side="right") - 1
-        for i in np.unique(which):
-            piece, mine = self.pieces[i], which == i
-            row, column = np.divmod(places[mine] - self._starts[i], self.tables[i][1])
-            down = np.minimum(row[:, None] * p + np.arange(p), piece.shape[0] - 1)
-            across = np.minimum(column[:, None] * q + np.arange(q), piece.shape[1] - 1)
-            made[mine] = piece[down[:, :, None], across[:, None, :]]
-        return made.reshape(len(places), self.shape.components)
+        height, width = self.pixels.shape[:2]
+        row, column = np.divmod(places, self.shape.table_shape(height, width)[1])
+        down = np.minimum(row[:, None] * p + np.arange(p), height - 1)
+        across = np.minimum(column[:, None] * q + np.arange(q), width - 1)
+        blocks: Rows = self.pixels[down[:, :, None], across[:, None, :]].reshape(len(places), self.shape.components)
+        return blocks
 
     def _ready(self, capacity: int) -> _OnDevice:
         """Return the buffers for codebooks of so many codewords; idle parts give up theirs if room is short."""
@@ -187,11 +157,7 @@ class _OnDevice:
         with contextlib.ExitStack() as inside:
             self._session = session = part.session or open_session()
             self._scope = inside.enter_context(session.scope())
-            pictures = [
-                Picture(piece.shape[0], piece.shape[1], piece.shape[2], piece.shape[2] == 1, array=piece)
-                for piece in part.pieces
-            ]
-            self._blocks = BlockSet.of_pictures(session, self._scope, pictures, part.weights, part.shape)
+            self._blocks = _blocks(session, self._scope, part)
             session.finish()
             self._end = weakref.finalize(self, inside.pop_all().close)
 
@@ -202,18 +168,10 @@ class _OnDevice:
             self._session.finish()
             self._capacity, self._searched = capacity, None
 
-    def rows(self, places: npt.NDArray[np.int64]) -> Rows:
-        with self._session.scope() as scope:
-            return self._blocks.at(scope, places).read(len(places))
-
-    def spaced(self, spacing: Spacing, which: range, begin: int) -> Rows:
-        with self._session.scope() as scope:
-            return self._blocks.spaced(scope, spacing, which, begin).read(len(which))
-
     def squares(self) -> int:
         return self._lloyd.read_squares()
 
-    def statistics(self, codebook: Rows) -> npt.NDArray[np.uint64]:
+    def sums(self, codebook: Rows) -> npt.NDArray[np.uint64]:
         self._search(codebook)
         return self._lloyd.read_totals()
 
@@ -229,3 +187,14 @@ class _OnDevice:
         self._words.commit(len(codebook))
         self._lloyd.queue_statistics()
         self._searched = given
+
+
+def _blocks(session: Session, scope: Any, part: Part) -> BlockSet:
+    """A part's blocks on the device."""
+    pixels, weights = part.pixels, part.weights
+    if part.shape.rows == 1 and pixels.shape[1:] == (part.shape.columns, 1):
+        rows = pixels.reshape(len(pixels), -1)
+        return BlockSet.of_rows(session, scope, part.shape, rows, None if weights is None else weights.ravel())
+    height, width, channels = pixels.shape
+    picture = Picture(height, width, channels, channels == 1, array=pixels)
+    return BlockSet.of_pictures(session, scope, [picture], None if weights is None else [weights], part.shape)

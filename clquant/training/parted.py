@@ -2,14 +2,14 @@
 
 A step needs of the blocks no more than sums of integers per codeword, and for dead codewords the worst block of each.
 So parts may be anywhere, in any number, and made anew at any time: the codebook is the same bits. Samples are brought
-here, and steps on these ask nobody, unless they are so large that steps elsewhere are worth asking for.
+here, and steps on these ask nobody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+import itertools
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,19 +22,69 @@ from clquant.training.lloyd import PLACE_BITS, PLACE_MASK, Lloyd
 from clquant.training.part import Rows, Worst
 from clquant.training.spacing import Spacing
 
+Numbers = npt.NDArray[np.int64]
 
-@dataclass(frozen=True)
-class Elsewhere:
-    """Callables that compute over all parts, wherever these are."""
 
-    # `in_turn` takes spacings and a sample's size, counted in weighted blocks, to the samples: their rows, or callables
-    # over their parts if steps are better made there. None: samples are fetched by number.
+class Elsewhere(Protocol):
+    """What computes over all parts, wherever these are; `capacity` is the most codewords that will come."""
 
-    sums: Callable[[Rows, int], npt.NDArray[np.uint64]]  # codebook (size, K), most codewords -> `Part.statistics`
-    worst: Callable[[Rows, int], Worst]  # the same -> `Worst`
-    squares: Callable[[int], int]  # most codewords -> `Part.squares`
-    rows: Callable[[npt.NDArray[np.int64]], Rows]  # increasing block numbers among all -> (count, K)
-    in_turn: Callable[[Sequence[Spacing], int], Sequence[Rows | Elsewhere] | None]
+    def sums(self, codebook: Rows, capacity: int) -> npt.NDArray[np.uint64]:
+        """Add up `Part.sums` for a codebook (size, K)."""
+
+    def worst(self, codebook: Rows, capacity: int) -> Worst:
+        """Find the worst block of each codeword."""
+
+    def squares(self, capacity: int) -> int:
+        """Add up the weighted squared lengths of all blocks."""
+
+    def rows(self, numbers: Numbers) -> Rows:
+        """Return blocks (count, K) by their increasing numbers among all."""
+
+
+class Parts:
+    """Blocks in parts that follow each other: `Elsewhere` by reductions over the parts."""
+
+    def __init__(self, shape: BlockShape, counts: Sequence[int]) -> None:
+        self.shape = shape
+        self.starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+    @property
+    def count(self) -> int:
+        """How many blocks there are."""
+        return int(self.starts[-1])
+
+    def reduced(self, method: str, *args: Any) -> Any:
+        """Call a method of each part, and merge the results by `part.MERGES`."""
+        raise NotImplementedError
+
+    def picked(self, wanted: dict[int, Numbers]) -> Sequence[Rows]:
+        """Return blocks of some parts by their places in these."""
+        raise NotImplementedError
+
+    def sums(self, codebook: Rows, capacity: int) -> npt.NDArray[np.uint64]:
+        """Add up `Part.sums`."""
+        found: npt.NDArray[np.uint64] = self.reduced("sums", codebook, capacity)
+        return found
+
+    def worst(self, codebook: Rows, capacity: int) -> Worst:
+        """Find the worst block of each codeword."""
+        found: Worst = self.reduced("worst", codebook, capacity)
+        return found
+
+    def squares(self, capacity: int) -> int:
+        """Add up the weighted squared lengths of all blocks."""
+        return int(self.reduced("squares", capacity))
+
+    def rows(self, numbers: Numbers) -> Rows:
+        """Return blocks by their numbers, each from the part that has it."""
+        ends = np.searchsorted(numbers, self.starts)
+        wanted = {
+            i: numbers[low:high] - self.starts[i]
+            for i, (low, high) in enumerate(itertools.pairwise(ends))
+            if low < high
+        }
+        found = self.picked(wanted)
+        return np.concatenate([np.empty((0, self.shape.components), self.shape.dtype), *found])
 
 
 class PartedBlocks:
@@ -72,24 +122,11 @@ class PartedBlocks:
         places = sample_places(self.count, self.weights, size, stage, seed)
         return self._here(scope, self._able() if places is None else places)
 
-    def in_turn(self, scope: Scope, size: int, turns: int) -> list[BlockSet | PartedBlocks]:
-        """Sample like `BlockSet.in_turn`; the blocks may stay with the parts."""
-        able = None if self.weights is None else np.flatnonzero(self.weights)
-        count = self.count if able is None else len(able)
-        spacings = [Spacing(count // size, turn) for turn in range(turns)]
-        found = self.elsewhere.in_turn(spacings, size)
-        if found is None or able is not None:
-            places = [spacing.numbers(np.arange(size)) for spacing in spacings]
-            places = places if able is None else [able[each] for each in places]
-        samples = [self.elsewhere.rows(each) for each in places] if found is None else found
-        made: list[BlockSet | PartedBlocks] = []
-        for turn, sample in enumerate(samples):
-            weights = None if self.weights is None else self.weights[places[turn]]
-            if isinstance(sample, Elsewhere):
-                made.append(PartedBlocks(self._session, scope, self.shape, size, weights, sample))
-            else:
-                made.append(BlockSet.of_rows(self._session, scope, self.shape, sample, weights))
-        return made
+    def in_turn(self, scope: Scope, size: int, turns: int) -> list[BlockSet]:
+        """Sample like `BlockSet.in_turn`."""
+        able = self._able()
+        spacings = [Spacing(len(able) // size, turn) for turn in range(turns)]
+        return [self._here(scope, able[spacing.numbers(np.arange(size))]) for spacing in spacings]
 
     def _able(self) -> npt.NDArray[np.int64]:
         return np.arange(self.count) if self.weights is None else np.flatnonzero(self.weights)

@@ -11,8 +11,8 @@ from clquant.runtime import LocalMemory, PreparedLaunch, Program, Scope, Session
 from clquant.training.blockset import BlockSet, Piece
 
 RUN = 64  # blocks in the order of codewords that a work-item adds up
-_EACH = 16  # blocks that a work-item counts: EACH in cl/training/accumulate.h
-_MOST_BINS = 4096  # codewords up to which groups count by themselves first
+_EACH, _MANY_EACH = 16, 64  # blocks that a work-item counts; of many blocks where there are many codewords
+_MANY, _MANY_BINS, _MOST_BINS = 1 << 20, 1024, 8192  # the last: codewords up to which groups count by themselves first
 _GROUP = 256
 
 
@@ -54,9 +54,13 @@ class Sums:
         lanes = self._session.work_group_size(starts, _GROUP, 4)
         within = self._capacity <= min(_MOST_BINS, self._session.limits.local_memory // 8)
         bins = np.uint32(self._capacity if within else 0), LocalMemory(4 * self._capacity if within else 4)
+        each = _MANY_EACH if piece.count >= _MANY and self._capacity > _MANY_BINS else _EACH
         runs = -(-piece.count // RUN) * self._blocks.shape.words
         return [
-            prepared("vq_count", -(-piece.count // _EACH), piece.indices, count, self._counts, self._ranks, *bins),
+            prepared(
+                *("vq_count", -(-piece.count // each), piece.indices, count, self._counts, self._ranks),
+                *(np.uint32(each), *bins),
+            ),
             self._session.prepare(
                 *(scope, starts, lanes, lanes, self._counts, capacity, self._starts), LocalMemory(4 * lanes)
             ),

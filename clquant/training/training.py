@@ -7,7 +7,7 @@ Linde, Buzo and Gray 1980 (Lloyd steps); Zeger, Vaisey and Gersho 1992 (noise on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,7 +45,7 @@ SURPLUS, TURN_SURPLUS = 4, 8
 # Rows of numbers: blocks per codeword of the samples for the first half of the rounds, and of each in turn; steps per
 # round on samples in turn, and on all; components from which on noise is less.
 ROWS_FIRST, ROWS_TURN, ROWS_LEAST_TURN = 48, 256, 32768
-ROWS_TURN_STEPS, ROWS_WHOLE_STEPS = 24, 16
+ROWS_TURN_STEPS, ROWS_WHOLE_STEPS, ROWS_FEW_STEPS = 24, 16, 3
 ROWS_COMPONENTS = 16
 _REACH = 3  # steps as long as the last that plain training is trusted to gain at most, for each that it has made
 _AMPLITUDE = 443  # of noise as large as the root mean squared error (see `Motion`)
@@ -111,6 +111,13 @@ def train(
         return train_on(session, scope, blocks, plan, progress, Lloyd)
 
 
+def each_of(plans: Sequence[Plan], progress: Progress) -> Iterator[tuple[Plan, Progress]]:
+    """Plans that are trained one after the other, with the progress of each."""
+    stages = [2 + plan.refine for plan in plans]
+    for number, plan in enumerate(plans):
+        yield plan, progress.part(sum(stages[:number]), sum(stages))
+
+
 def train_on(
     session: Session, scope: Scope, blocks: Any, plan: Plan, progress: Progress, steps: Callable[..., Lloyd]
 ) -> Trained:
@@ -144,18 +151,7 @@ def _in_order(codebook: Codebook) -> Codebook:
 
 def _late_steps(size: int, seconds: float) -> int:
     """Steps of a late round on all blocks, which are enough for so many second samples."""
-    if seconds < 1:
-        return FEW_STEPS
     return (MANY_WHOLE_STEPS if size >= MANY_CODEWORDS else WHOLE_STEPS)[seconds >= 2]
-
-
-def rows_amplitude(components: int) -> int:
-    """The noise of rows: less by the cube root of their components."""
-    return next(
-        least
-        for least in range(_AMPLITUDE, 0, -1)
-        if least**3 * max(components, ROWS_COMPONENTS) <= _AMPLITUDE**3 * ROWS_COMPONENTS
-    )
 
 
 class _Training:
@@ -173,8 +169,9 @@ class _Training:
         if of_rows:
             turn = max(ROWS_LEAST_TURN, ROWS_TURN * plan.size)
         able = blocks.count if blocks.weights is None else int(np.count_nonzero(blocks.weights))
-        self._early_steps = ROUND_STEPS if able >= second else FEW_STEPS
-        self._late_steps = _late_steps(plan.size, able / second)
+        few = ROWS_FEW_STEPS if of_rows else FEW_STEPS
+        self._early_steps = ROUND_STEPS if able >= second else few
+        self._late_steps = few if able < second else _late_steps(plan.size, able / second)
         if of_rows:
             self._late_steps = min(self._late_steps, ROWS_WHOLE_STEPS)
         turn_bytes = turn * blocks.shape.components

@@ -2,101 +2,121 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Progress, Session
+from clquant.flow.executors import executor_of
+from clquant.runtime import Array, CommandQueue, Progress, Scope, open_session
 from clquant.training import training
 from clquant.training.blockset import BlockSet
 from clquant.training.lloyd import Lloyd
 from clquant.vectors.device_rows import DeviceRows
-from clquant.vectors.distances import Labels, nearest, runs_of
+from clquant.vectors.distances import Labels, all_distances, nearest, runs_of, squared_errors
 from clquant.vectors.fixed_point import FixedPoint
 from clquant.vectors.lazy_training import LazySums, LazyTraining, Weights
 from clquant.vectors.rows import RowSource
 
+Words = npt.NDArray[np.integer[Any]]
 _DEVICE_SHARE = 3  # rows take at most a third of a device's memory, beside samples and what steps need
 _MOST_AT_ONCE = 1 << 26  # bytes of rows in a portion, or a quarter of the host memory that they may take
 
 
 @dataclasses.dataclass(frozen=True)
 class Fitted:
-    """What a training gives: codewords as whole numbers, the labels of the rows, their error and the steps."""
+    """What a training gives: codewords as whole numbers, the labels of the rows (if known), their error, the steps."""
 
     fixed: FixedPoint
     words: npt.NDArray[np.integer[Any]]
-    labels: Labels
+    labels: Labels | None
     inertia: float
     n_iter: int
 
-    def weighing(self, unit: float) -> Fitted:
-        """The same, with a unit of the weights."""
-        return dataclasses.replace(self, inertia=self.inertia * unit)
 
-
-def portion_of(source: RowSource, memory: int) -> int:
-    """Rows in a portion, by the host memory that lazy rows may take."""
-    row_bytes = source.components * max(source.dtype.itemsize, 2)
-    return max(1, min(_MOST_AT_ONCE, memory // 4) // row_bytes)
-
-
-def is_kept(session: Session, source: RowSource) -> bool:
-    """Whether the device has room for rows as they are, beside their whole numbers."""
-    return not source.is_lazy and 2 * source.nbytes <= session.limits.global_memory // _DEVICE_SHARE
-
-
-def train_rows(
-    rows: DeviceRows,
-    fixed: FixedPoint,
-    weights: Weights,
-    plans: Sequence[training.Plan],
-    progress: Progress,
-    memory: int,
-) -> Fitted:
-    """The codewords of the plan that gives the least error, the first of equals."""
-    session, source = rows.session, rows.source
-    shape = fixed.shape(source.components)
-    room = session.limits.global_memory // _DEVICE_SHARE
-    in_portions = source.count * shape.nbytes > room or (source.is_lazy and source.nbytes > memory)
-    best: training.Trained | None = None
+@contextlib.contextmanager
+def rows_of(source: RowSource, queue: CommandQueue | None, memory: int) -> Iterator[HeldRows]:
+    """What trains on rows and looks at them: `HeldRows`, or the like of it for a Dask array."""
+    collection = executor_of(source.source)
+    if collection is not None:
+        with collection.rows_of(source, queue) as remote:
+            yield remote
+        return
+    session = open_session(queue, [source.source] if source.is_on_device else [])
     with session.scope() as scope:
-        blocks = None if in_portions else _blocks(rows, fixed, weights, scope)
-        steps = LazyTraining(scope, rows, fixed, weights)
-        for number, plan in enumerate(plans):
-            stages = 2 + plan.refine
-            part = progress.part(number * stages, len(plans) * stages)
-            with session.scope() as inner:
-                if blocks is None:
-                    found = steps.train(plan, part)
-                else:
-                    found = training.train_on(session, inner, blocks, plan, part, Lloyd)
-            best = found if best is None or found.mse < best.mse else best
-        assert best is not None, "there is a plan"
-        runs = runs_of(rows, fixed) if blocks is None else blocks.runs()
-        labels = nearest(session, best.codebook, shape, runs, source.count, source.is_on_device)
-    total = source.count if weights is None else int(weights.sum(dtype=np.int64))
-    inertia = best.mse * total * source.components * fixed.scale**2
-    return Fitted(fixed, best.codebook, labels, inertia, best.n_iter)
+        keep = source.dtype.itemsize > 1 and not source.is_lazy
+        keep = keep and 2 * source.nbytes <= session.limits.global_memory // _DEVICE_SHARE
+        most = max(1, min(_MOST_AT_ONCE, memory // 4) // (source.components * max(source.dtype.itemsize, 2)))
+        yield HeldRows(DeviceRows(session, scope, source, keep, most), memory)
 
 
-def batch_totals(
-    rows: DeviceRows, fixed: FixedPoint, weights: Weights, words: npt.NDArray[np.integer[Any]]
-) -> npt.NDArray[np.uint64]:
-    """Sums of the rows of each codeword, (k, d + 1), the last column their weights."""
-    with rows.session.scope() as scope:
-        return LazySums(scope, rows, fixed, weights, len(words)).totals(words)
+class HeldRows:
+    """Rows that one device looks at, all at once or in portions; lazy ones may take so much host memory."""
 
+    def __init__(self, rows: DeviceRows, memory: int) -> None:
+        self._rows, self._session, self._source, self._memory = rows, rows.session, rows.source, memory
 
-def _blocks(rows: DeviceRows, fixed: FixedPoint, weights: Weights, scope: Any) -> BlockSet:
-    """All rows on the device as whole numbers."""
-    blocks = BlockSet(rows.session, scope, fixed.shape(rows.source.components), rows.source.count, weights)
-    first = 0
-    for piece in blocks.pieces:
-        rows.write(fixed, first, first + piece.capacity, piece.blocks)
-        piece.count = piece.capacity
-        first += piece.count
-    return blocks
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest number; raises where one is not finite."""
+        return self._rows.ends()
+
+    def train(
+        self, fixed: FixedPoint, weights: Weights, plans: Sequence[training.Plan], progress: Progress
+    ) -> tuple[training.Trained, Labels | None]:
+        """The training of least error, the first of equals, and the labels of the rows."""
+        session, source = self._session, self._source
+        shape = fixed.shape(source.components)
+        room = session.limits.global_memory // _DEVICE_SHARE
+        in_portions = source.count * shape.nbytes > room or (source.is_lazy and source.nbytes > self._memory)
+        best: training.Trained | None = None
+        with session.scope() as scope:
+            blocks = None if in_portions else self._blocks(fixed, weights, scope)
+            steps = LazyTraining(scope, self._rows, fixed, weights)
+            for plan, part in training.each_of(plans, progress):
+                with session.scope() as inner:
+                    if blocks is None:
+                        found = steps.train(plan, part)
+                    else:
+                        found = training.train_on(session, inner, blocks, plan, part, Lloyd)
+                best = found if best is None or found.mse < best.mse else best
+            assert best is not None, "there is a plan"
+            runs = runs_of(self._rows, fixed) if blocks is None else blocks.runs()
+            labels = nearest(session, best.codebook, shape, runs, source.count, source.is_on_device)
+        return best, labels
+
+    def totals(self, fixed: FixedPoint, weights: Weights, words: Words) -> npt.NDArray[np.uint64]:
+        """Sums of the rows of each codeword, (k, d + 1), the last column their weights."""
+        with self._session.scope() as scope:
+            return LazySums(scope, self._rows, fixed, weights, len(words)).totals(words)
+
+    def nearest(self, _: Any, fixed: FixedPoint, words: Words) -> Labels:
+        """The index of the nearest codeword of each row."""
+        source, runs = self._source, runs_of(self._rows, fixed)
+        return nearest(self._session, words, fixed.shape(source.components), runs, source.count, source.is_on_device)
+
+    def distances(self, _: Any, fixed: FixedPoint, words: Words) -> npt.NDArray[np.float64] | Array:
+        """Squared distances of each row to each codeword."""
+        source, runs = self._source, runs_of(self._rows, fixed)
+        given = self._session, words, fixed.shape(source.components), runs, source.count, fixed.scale
+        return all_distances(*given, source.is_on_device)
+
+    def error(self, _: Any, fixed: FixedPoint, words: Words, weights: Weights) -> int:
+        """The weighted sum of squared distances to the nearest codewords, in squares of the scale."""
+        total, runs = 0, runs_of(self._rows, fixed)
+        for first, errors in squared_errors(self._session, words, fixed.shape(self._source.components), runs):
+            own = errors if weights is None else errors * weights[first : first + len(errors)]
+            total += int(own.sum())
+        return total
+
+    def _blocks(self, fixed: FixedPoint, weights: Weights, scope: Scope) -> BlockSet:
+        """All rows on the device as whole numbers."""
+        count, shape = self._source.count, fixed.shape(self._source.components)
+        blocks, first = BlockSet(self._session, scope, shape, count, weights), 0
+        for piece in blocks.pieces:
+            self._rows.write(fixed, first, first + piece.capacity, piece.blocks)
+            piece.count = piece.capacity
+            first += piece.count
+        return blocks

@@ -13,7 +13,7 @@ from clquant.training.blockset import BlockSet
 from clquant.training.codewords import Codewords
 from clquant.training.lloyd import Lloyd
 from clquant.training.part import Rows, Worst
-from clquant.training.parted import Elsewhere, PartedBlocks, steps_on
+from clquant.training.parted import PartedBlocks, steps_on
 from clquant.vectors.device_rows import DeviceRows
 from clquant.vectors.fixed_point import FixedPoint
 
@@ -115,18 +115,27 @@ class LazyTraining:
 
     def train(self, plan: training.Plan, progress: Progress) -> training.Trained:
         """Train as `training.train` does."""
-        elsewhere = Elsewhere(
-            lambda codebook, capacity: self._on(capacity).totals(codebook),
-            lambda codebook, capacity: self._on(capacity).worst(codebook),
-            lambda capacity: self._on(capacity).squares(),
-            lambda numbers: self._on(plan.size).rows(numbers),
-            lambda *_: None,
-        )
         session, source = self._rows.session, self._rows.source
         blocks = PartedBlocks(
-            session, self._scope, self._fixed.shape(source.components), source.count, self._weights, elsewhere
+            session, self._scope, self._fixed.shape(source.components), source.count, self._weights, self
         )
         return training.train_on(session, self._scope, blocks, plan, progress, steps_on)
+
+    def sums(self, codebook: Rows, capacity: int) -> npt.NDArray[np.uint64]:
+        """See `Elsewhere`."""
+        return self._on(capacity).totals(codebook)
+
+    def worst(self, codebook: Rows, capacity: int) -> Worst:
+        """See `Elsewhere`."""
+        return self._on(capacity).worst(codebook)
+
+    def squares(self, capacity: int) -> int:
+        """See `Elsewhere`."""
+        return self._on(capacity).squares()
+
+    def rows(self, numbers: npt.NDArray[np.int64]) -> Rows:
+        """See `Elsewhere`."""
+        return self._on(1).rows(numbers)
 
     def _on(self, capacity: int) -> LazySums:
         """Sums for codebooks of up to so many codewords."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
 from typing import Any, overload
 
 import numpy as np
@@ -12,17 +11,23 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.images.lazy import memory_bytes
-from clquant.runtime import Array, CommandQueue, InvalidArgument, InvalidType, Progress, ProgressCallback, open_session
+from clquant.runtime import Array, CommandQueue, InvalidArgument, InvalidType, Progress, ProgressCallback
+from clquant.training.blockset import MAX_WEIGHT
 from clquant.training.search import MAX_CODEBOOK
 from clquant.training.training import Plan
-from clquant.vectors.device_rows import DeviceRows
-from clquant.vectors.distances import Labels, all_distances, nearest, runs_of, squared_errors
-from clquant.vectors.fit import Fitted, batch_totals, is_kept, portion_of, train_rows
+from clquant.vectors.distances import Labels
+from clquant.vectors.fit import Fitted, HeldRows, rows_of
 from clquant.vectors.fixed_point import FixedPoint, fixed_point
 from clquant.vectors.rows import RowSource, read_rows, row_weights
 from clquant.vectors.saved import Arrays, Saved, State, fixed_of, fixed_state, words_of
 
 INITS, METRICS = ("k-means++", "splitting"), ("sqeuclidean", "cosine")
+
+
+def _weight_unit(sample_weight: Any, weights: npt.NDArray[np.uint16] | None) -> float:
+    """What a weight of 1 among whole ones stands for."""
+    largest = 1.0 if sample_weight is None else float(np.max(np.asarray(sample_weight, np.float64)))
+    return largest if weights is None else largest / MAX_WEIGHT
 
 
 class VectorQuantizer(Saved):
@@ -60,7 +65,7 @@ class VectorQuantizer(Saved):
         The codewords, in increasing order of their sums; of X's dtype, float32 for float16, float64 for integers of 32
         and 64 bits. With "cosine" of a float's dtype.
     labels_ : ndarray or device array of int32, shape (n,)
-        The codeword of each row of `fit`; on the device if the rows were.
+        The codeword of each row of `fit`; on the device if the rows were, and lazy for a Dask array.
     inertia_ : float
         The sum of squared distances of the rows of `fit` to their codewords, weighted.
     n_iter_ : int
@@ -80,7 +85,7 @@ class VectorQuantizer(Saved):
     stream_method = "predict"
     cluster_centers_: npt.NDArray[Any]
     codebook_: npt.NDArray[Any]
-    labels_: Labels
+    labels_: Any
     inertia_: float
     n_iter_: int
     n_features_in_: int
@@ -154,7 +159,7 @@ class VectorQuantizer(Saved):
         source, most = read_rows(X), memory_bytes(memory)
         fitted = self._train(source, sample_weight, reporter, most)
         self._adopt(fitted.fixed, fitted.words)
-        self.labels_ = fitted.labels
+        self.labels_ = self.predict(X) if fitted.labels is None else fitted.labels
         self.inertia_, self.n_iter_ = fitted.inertia, fitted.n_iter
         return self
 
@@ -195,7 +200,7 @@ class VectorQuantizer(Saved):
         source = self._given(X)
         weights = row_weights(sample_weight, source.count)
         with self._rows(source) as rows:
-            totals = batch_totals(rows, self._fixed, weights, words)
+            totals = rows.totals(self._fixed, weights, words)
         self._totals = totals + getattr(self, "_totals", np.uint64(0))
         counts = self._totals[:, -1:]
         means = (2 * self._totals[:, :-1] + counts) // np.maximum(2 * counts, 1)
@@ -220,7 +225,7 @@ class VectorQuantizer(Saved):
         Returns
         -------
         ndarray or device array of int32, shape (n,)
-            On the device, on the same queue, if `X` is there.
+            On the device, on the same queue, if `X` is there; lazy for a Dask array.
 
         Raises
         ------
@@ -231,8 +236,7 @@ class VectorQuantizer(Saved):
         """
         source = self._given(X)
         with self._rows(source) as rows:
-            shape, runs = self._fixed.shape(source.components), runs_of(rows, self._fixed)
-            return nearest(rows.session, self._words, shape, runs, source.count, source.is_on_device)
+            return rows.nearest(self, self._fixed, self._words)
 
     def fit_predict(
         self,
@@ -250,14 +254,15 @@ class VectorQuantizer(Saved):
         Returns
         -------
         ndarray or device array of int32, shape (n,)
-            On the device, on the same queue, if `X` is there.
+            On the device, on the same queue, if `X` is there; lazy for a Dask array.
 
         Raises
         ------
         InvalidArgument, InvalidType, FileError, FormatError
             As `fit`.
         """
-        return self.fit(X, y, sample_weight).labels_
+        labels: Labels = self.fit(X, y, sample_weight).labels_
+        return labels
 
     def transform(self, X: Any) -> npt.NDArray[np.float64] | Array:
         """Squared distances of each row to all codewords.
@@ -269,7 +274,7 @@ class VectorQuantizer(Saved):
         Returns
         -------
         ndarray or device array of float64, shape (n, k)
-            On the device, on the same queue, if `X` is there.
+            On the device, on the same queue, if `X` is there; lazy for a Dask array.
 
         Raises
         ------
@@ -278,9 +283,7 @@ class VectorQuantizer(Saved):
         """
         source = self._given(X)
         with self._rows(source) as rows:
-            shape, runs = self._fixed.shape(source.components), runs_of(rows, self._fixed)
-            given = rows.session, self._words, shape, runs, source.count, self._fixed.scale
-            return all_distances(*given, source.is_on_device)
+            return rows.distances(self, self._fixed, self._words)
 
     def fit_transform(
         self,
@@ -359,25 +362,18 @@ class VectorQuantizer(Saved):
             As `predict`.
         """
         source = self._given(X)
-        row_weights(sample_weight, source.count)  # refuses wrong ones
-        weights = None if sample_weight is None else np.asarray(sample_weight, np.float64)
-        total = 0.0
-        with self._rows(source) as rows:
-            shape, runs = self._fixed.shape(source.components), runs_of(rows, self._fixed)
-            for first, errors in squared_errors(rows.session, self._words, shape, runs):
-                own = (
-                    [int(errors.sum())] if weights is None else (errors * weights[first : first + len(errors)]).tolist()
-                )
-                total += math.fsum(own)
-        return -total * self._fixed.scale**2
+        weights = row_weights(sample_weight, source.count)
+        unit = self._fixed.scale**2 * _weight_unit(sample_weight, weights)
+        return -self._error(source, weights) * unit
 
-    @contextlib.contextmanager
-    def _rows(self, source: RowSource, memory: int | None = None, keep: bool = False) -> Iterator[DeviceRows]:
-        """Rows on the device; if `keep`, they stay there as they are, too, if there is room."""
-        session = open_session(self.queue, [source.source] if source.is_on_device else [])
-        with session.scope() as scope:
-            most = portion_of(source, memory_bytes(memory))
-            yield DeviceRows(session, scope, source, keep and is_kept(session, source), most)
+    def _error(self, source: RowSource, weights: npt.NDArray[np.uint16] | None) -> int:
+        """The weighted sum of squared distances of whole numbers to the nearest codewords."""
+        with self._rows(source) as rows:
+            return rows.error(self, self._fixed, self._words, weights)
+
+    def _rows(self, source: RowSource, memory: int | None = None) -> contextlib.AbstractContextManager[HeldRows]:
+        """What trains on rows and looks at them: the device, or the workers of a cluster."""
+        return rows_of(source, self.queue, memory_bytes(memory))
 
     def _train(self, source: RowSource, sample_weight: Any, progress: Progress, memory: int) -> Fitted:
         """The codewords for some rows, by parameters that are checked here."""
@@ -390,15 +386,16 @@ class VectorQuantizer(Saved):
         rounds, steps = params.integer("refine", self.refine, 0, 1000), params.integer("max_iter", self.max_iter, 1)
         kind = params.choice("init", self.init, INITS) if isinstance(self.init, str) else None
         scale = self._checked_scale()
-        with self._rows(source, memory, keep=source.dtype.itemsize > 1) as rows:
+        with self._rows(source, memory) as rows:
             fixed = fixed_point(source, weights is not None, metric == "cosine", scale, rows.ends)
             if kind is None:
                 plans = [Plan(size, self._start(fixed, size, source.components), steps, 0, seed)]
             else:
                 plans = [Plan(size, kind, steps, rounds, (seed + run) % 2**64, of_rows=True) for run in range(runs)]
-            fitted = train_rows(rows, fixed, weights, plans, progress, memory)
-        largest = 1.0 if sample_weight is None else float(np.max(np.asarray(sample_weight, np.float64)))
-        return fitted.weighing(largest if weights is None else largest / 4095)
+            found, labels = rows.train(fixed, weights, plans, progress)
+        total = source.count if weights is None else int(weights.sum(dtype=np.int64))
+        inertia = found.mse * total * source.components * fixed.scale**2 * _weight_unit(sample_weight, weights)
+        return Fitted(fixed, found.codebook, labels, inertia, found.n_iter)
 
     def _start(self, fixed: FixedPoint, size: int, components: int) -> npt.NDArray[np.integer[Any]]:
         """The codewords that `init` gives, as whole numbers."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from clquant.flow.executors import executor_of
 from clquant.images.files import path_of
 from clquant.params import shown
 from clquant.runtime import Array, InvalidArgument, InvalidType
@@ -93,7 +94,10 @@ def read_rows(given: Any) -> RowSource:
     """The rows of an argument `X`, checked but for their values."""
     if type(given).__module__.startswith("scipy.sparse"):
         raise InvalidType(f"X is a sparse {type(given).__name__}; sparse rows are not supported: give a dense array")
-    if isinstance(given, str | os.PathLike):
+    collection = executor_of(given)
+    if collection is not None:
+        source, is_lazy = collection.checked_rows(given), True
+    elif isinstance(given, str | os.PathLike):
         source, is_lazy = opened(path_of(given, "X")), True
     elif isinstance(given, np.memmap) or _is_store(given):
         source, is_lazy = given, True

@@ -24,7 +24,7 @@ import numpy as np
 from distributed import Client
 
 import clquant
-from clquant.dask import LocalOpenCLCluster, codebooks
+from clquant.dask import LocalOpenCLCluster
 from clquant.palette.engine import predict
 
 WORKERS = 2
@@ -82,7 +82,6 @@ def run(seconds: float, seed: int, most_rounds: int = 1 << 30) -> tuple[Counter[
     done, wrong, taken = Counter[str](), list[str](), dict[str, float]()
     rng = np.random.default_rng(seed)
     picture = rng.integers(0, 40, (260, 300, 3), np.uint8) + np.arange(0, 200, 200 / 300).astype(np.uint8)[:, None]
-    codebooks.MOST_ALONE = 1, 1  # workers train from the first block on
     expected = {name: np.asarray(job()) for name, job in jobs(picture).items()}
     with (
         dask.config.set(SETTINGS),

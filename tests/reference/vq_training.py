@@ -19,6 +19,7 @@ WHOLE_STEPS, MANY_WHOLE_STEPS, MANY_CODEWORDS = (24, 32), (16, 64), 512
 TURN_STEPS, MANY_IN_TURN, MANY_TURNS, LAST_STEPS = (60, 120, 240), 256, 8, 10
 SURPLUS, TURN_SURPLUS = 4, 8
 ROWS_FIRST, ROWS_TURN, ROWS_LEAST_TURN, ROWS_TURN_STEPS, ROWS_WHOLE_STEPS = 48, 256, 32768, 24, 16
+ROWS_FEW_STEPS = 3
 FIRST_SAMPLE, SECOND_SAMPLE, TURN_SAMPLE = 64, 256, 1024
 LEAST_FIRST, LEAST_SECOND, LEAST_TURN = 8192, 32768, 131072
 TURNS, MOST_TURNS = 4, 16
@@ -248,13 +249,12 @@ def train(
     early = ROUND_STEPS
     late = (MANY_WHOLE_STEPS if size >= MANY_CODEWORDS else WHOLE_STEPS)[int(able >= 2 * several)]
     if able < several:
-        early = late = FEW_STEPS
+        early = late = ROWS_FEW_STEPS if of_rows else FEW_STEPS
     turns = max(TURNS, min(MOST_TURNS, able // many, MOST_TURN_BYTES // (many * rows.shape[1])))
     turn_steps = TURN_STEPS[1 + int(turns >= MANY_TURNS) if size >= MANY_IN_TURN else 0]
     if of_rows:
         late, turn_steps = min(late, ROWS_WHOLE_STEPS), ROWS_TURN_STEPS
-    cube = 443**3 * 16 // max(16, rows.shape[1]) if of_rows else 443**3
-    most = next(a for a in range(443, 0, -1) if a**3 <= cube)
+    most = math.isqrt(443**2 * 16 // max(16, rows.shape[1])) if of_rows else 443
     in_turn = [every(whole, many, i) for i in range(turns)] if large_set else []
     rounds = []
     for turn in range(refine):
