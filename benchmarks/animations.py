@@ -212,6 +212,18 @@ def programs(
             yield f"gifski, quality {quality}", lambda target, q=quality: gifski(program, made, folder, target, q)
 
 
+def bytes_at(error: float, found: dict[str, Judged]) -> float | None:
+    """Bytes that clquant takes at a mean error, between its nearest files on a line in the logarithms."""
+    points: list[tuple[float, int]] = []
+    for one in sorted((one for name, one in found.items() if name.startswith("clquant")), key=lambda one: one.mean):
+        if not points or one.nbytes < points[-1][1]:
+            points.append((one.mean, one.nbytes))
+    if not points[0][0] <= error:
+        return None
+    errors, sizes = np.log(np.maximum(np.array(points), 1e-6)).T
+    return float(np.exp(np.interp(np.log(max(error, 1e-6)), errors, sizes)))
+
+
 def beside_others(options: Options) -> Iterable[Table]:
     """Every clip by every program."""
     columns = {
@@ -219,12 +231,14 @@ def beside_others(options: Options) -> Iterable[Table]:
         "bytes": "bytes",
         "mean": "mean visual error",
         "worst": "worst frame",
+        "share": "clquant's bytes at this error, of these",
         "changes": "still pixels that change, %",
         "seconds": "s",
     }
     for name in MAKERS:
         made = clip(name, 12 if options.quick else FRAMES)
         table = Table(f"{name}: {len(made.frames)} frames of {SIZE[0]}x{SIZE[1]}", columns)
+        found: dict[str, Judged] = {}
         with tempfile.TemporaryDirectory() as place:
             folder = pathlib.Path(place)
             path = film(made, folder)
@@ -232,15 +246,18 @@ def beside_others(options: Options) -> Iterable[Table]:
                 target = folder / "result.gif"
                 begin = time.perf_counter()
                 call(target)
-                found = judged(target, made, time.perf_counter() - begin)
-                table.add(
-                    program=program,
-                    bytes=found.nbytes,
-                    mean=round(found.mean, 4),
-                    worst=round(found.worst, 4),
-                    changes=round(100 * found.changes, 2),
-                    seconds=round(found.seconds, 2),
-                )
+                found[program] = judged(target, made, time.perf_counter() - begin)
+        for program, one in found.items():
+            ours_there = None if program.startswith("clquant") else bytes_at(one.mean, found)
+            table.add(
+                program=program,
+                bytes=one.nbytes,
+                mean=round(one.mean, 4),
+                worst=round(one.worst, 4),
+                share=None if ours_there is None else round(ours_there / one.nbytes, 2),
+                changes=round(100 * one.changes, 2),
+                seconds=round(one.seconds, 2),
+            )
         yield table
 
 

@@ -53,7 +53,7 @@ def _claimed(data: bytes) -> int:
         for number in range(decoder_work.frame_count(image, nbytes)):
             image.seek(number)
             pixels += image.width * image.height + PIXELS_PER_FRAME
-    return min(pixels, moving.MAX_FRAMES_PIXELS, moving.MAX_FRAMES_PIXELS_PER_BYTE * len(data))
+    return min(pixels, moving.most_pixels(len(data)))
 
 
 def _pixels(result: Any) -> int:

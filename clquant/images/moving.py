@@ -18,8 +18,10 @@ from clquant.images.decode import converted
 from clquant.images.decoder_work import frame_count, hidden_pictures
 from clquant.images.picture_files import MAX_FILE_PIXELS, check_claim, opened
 
-# Most pixels of all frames of an animation together: a frame that changes nothing takes some 20 bytes.
+# Most pixels of all frames of an animation together, unless its bytes are as many as real films have: a frame that
+# changes nothing takes some 20 bytes.
 MAX_FRAMES_PIXELS = MAX_FILE_PIXELS
+LONG_FILM_PIXELS_PER_BYTE = 1 << 10
 MAX_FRAMES_PIXELS_PER_BYTE = 1 << 16
 # How long players show frames that name no time, or next to none.
 DEFAULT_DELAY_MS = 100
@@ -102,6 +104,11 @@ def about_opened(image: PIL.Image.Image, nbytes: int) -> About:
     return About(max(count, 1), image.width, image.height, plays)
 
 
+def most_pixels(nbytes: int) -> int:
+    """Most pixels of all frames together of a file of so many bytes."""
+    return min(max(MAX_FRAMES_PIXELS, LONG_FILM_PIXELS_PER_BYTE * nbytes), MAX_FRAMES_PIXELS_PER_BYTE * nbytes)
+
+
 def frames(source: str | bytes, argument: str) -> Iterator[Frame]:
     """Every frame, one at a time; one of what is no animation.
 
@@ -117,7 +124,7 @@ def frames(source: str | bytes, argument: str) -> Iterator[Frame]:
     """
     with opened(source, argument) as (image, nbytes):
         hidden, count = hidden_pictures(image), frame_count(image, nbytes)
-        most = min(MAX_FRAMES_PIXELS, MAX_FRAMES_PIXELS_PER_BYTE * nbytes) if count > 1 else MAX_FILE_PIXELS
+        most = most_pixels(nbytes) if count > 1 else MAX_FILE_PIXELS
         pixels = 0
         for number in range(hidden if count > hidden else 0, count):
             image.seek(number)

@@ -112,10 +112,14 @@ def test_frames_are_bounded_before_they_are_decoded(monkeypatch):
     pictures = [PIL.Image.fromarray(photo(20, 30, 1, seed)) for seed in range(3)]
     stream = io.BytesIO()
     pictures[0].save(stream, "GIF", save_all=True, append_images=pictures[1:])
+    monkeypatch.setattr(moving, "LONG_FILM_PIXELS_PER_BYTE", 0)
     monkeypatch.setattr(moving, "MAX_FRAMES_PIXELS", 1799)
     with pytest.raises(clquant.FileError, match="its 3 frames have more than 1799 pixels together"):
         list(moving.frames(stream.getvalue(), "image"))
     monkeypatch.setattr(moving, "MAX_FRAMES_PIXELS", 1800)
+    assert len(list(moving.frames(stream.getvalue(), "image"))) == 3
+    monkeypatch.setattr(moving, "MAX_FRAMES_PIXELS", 1)
+    monkeypatch.setattr(moving, "LONG_FILM_PIXELS_PER_BYTE", 1800)
     assert len(list(moving.frames(stream.getvalue(), "image"))) == 3
 
 
