@@ -140,7 +140,7 @@ class Film:
                     return
                 raise self._cut_off(last)
             if frame.pts is not None:
-                last = Fraction(frame.pts * frame.time_base)
+                last = Fraction((frame.pts - (stream.start_time or 0)) * frame.time_base)
             yield frame
 
     def _cut_off(self, end: Fraction, error: Exception | None = None) -> FileError:
