@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 import struct
 import subprocess
 import sys
@@ -249,3 +250,33 @@ def test_comments(pictures, tmp_path):
         assert image.text["Comment"] == "a walk"
     with pytest.raises(InvalidArgument, match="comment is given; allowed in GIF and PNG files alone"):
         made.to_bytes("WEBP", "a walk")
+
+
+def test_the_command(pictures, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    film(tmp_path / "a.mkv", pictures * 4)
+    assert (
+        main(["animate", "a.mkv", "--start", "0:0.2", "--end", "0.6", "--fps", "12.5", "--size", "24x20", "--json"])
+        == 0
+    )
+    (found,) = json.loads(capsys.readouterr().out)["results"]
+    assert (found["output"], found["frames"], found["width"], found["height"]) == ("a.gif", 5, 24, 20)
+    assert found["bytes"] == (tmp_path / "a.gif").stat().st_size
+    assert [frame.delay_ms for frame in clquant.video.frames("a.gif")] == [80] * 5
+    assert (
+        main(["animate", "a.gif", "--use", "black,red", "--plays", "2", "--save-palette", "p.hex", "-o", "b.png"]) == 0
+    )
+    assert clquant.Palette.read("p.hex") == clquant.Palette(["black", "red"])
+    assert clquant.video.frames("b.png").plays == 2
+    for arguments, why in (
+        (["a.gif"], "is the input itself; name another output"),
+        (["a.mkv", "a.gif"], "name the file to write with -o"),
+        (["a.mkv", "-o", "b.mp4"], "has the suffix '.mp4'; allowed: .gif"),
+        (["a.mkv", "-o", "no/b.gif"], "there is no folder 'no'"),
+        (["a.mkv", "-k", "300"], "--colors is 300; allowed: 2 to 256"),
+        (["a.mkv", "--start", "9", "-o", "c.gif"], "has no frames from 9 s on"),
+        (["-", "a.mkv", "-o", "c.gif"], "cannot be mixed with other inputs"),
+    ):
+        assert main(["animate", *arguments]) == 2
+        assert why in capsys.readouterr().err
+    assert not (tmp_path / "c.gif").exists()
