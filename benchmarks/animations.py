@@ -30,7 +30,7 @@ FRAMES = 50
 SIZE = 480, 270
 JUDGED = 3  # one frame in so many gets its error
 NOISE = 2.5  # of a camera, in 8-bit steps
-QUALITIES = 100, 95, 90, 80, 70
+QUALITIES = 100, 93, 90, 87, 84, 80
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def programs(
     made: Clip, path: pathlib.Path, folder: pathlib.Path
 ) -> Iterator[tuple[str, Callable[[pathlib.Path], None]]]:
     """Ways to make a GIF, by name."""
-    for dither in (None, "bayer8"):
+    for dither in (None, "leaky"):
         for quality in QUALITIES:
             name = f"clquant, {dither or 'no dither'}, quality {quality}"
             yield name, lambda target, q=quality, d=dither: ours(path, target, quality=q, dither=d)

@@ -116,11 +116,11 @@ def add_space(parser: Any, text: str = "where colours are compared (default: srg
     option(parser, *names, choices=spaces.NAMES, default=default, traits="everyday", help=text)
 
 
-def add_dither(parser: Any, what: str, remark: str) -> None:
-    """Declare ``--dither``; `remark` ends its help."""
+def add_dither(parser: Any, what: str, remark: str, default: str | None = None, also: tuple[str, ...] = ()) -> None:
+    """Declare ``--dither``; `remark` ends its help, `also` are further words."""
     names = ", ".join(dither_names())
     text = f"{what}; HOW is one of: {names}; {DEFAULT} if none is named {remark}"
-    how: Any = {"nargs": "?", "const": DEFAULT, "choices": dither_names()}
+    how: Any = {"nargs": "?", "const": DEFAULT, "choices": (*dither_names(), *also), "default": default}
     option(parser, "--dither", **how, metavar="HOW", traits="everyday", help=text)
 
 

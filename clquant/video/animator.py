@@ -76,7 +76,8 @@ def animate(
         near to it. 0 looks at no other frame, and holds nothing.
     lossy : int, optional
         Of a GIF: 0 to 100, the most steps (as of `quality`) that a pixel, with three quarters of what those before it
-        lack, may differ from its colour where that makes the file smaller. By default 100 - quality.
+        lack, may differ from its colour where that makes the file smaller. By default twice as
+        many as `quality` is below 90.
     max_bytes : int, optional
         The most bytes of a file. It is made again and again, with less of these, in this order, until it is between
         nine tenths and all of that: `quality` down to 85, `lossy` up to 30, `colors` down to 32, the size down to an
@@ -118,7 +119,9 @@ def animate(
         palettes=way,
         quality=params.integer("quality", quality, 1, 100),
         hold=params.integer("hold", hold, 0, MOST_AHEAD),
-        lossy=100 - quality if lossy is None else params.integer("lossy", lossy, 0, MOST_LOSS),
+        lossy=min(max(2 * (90 - quality), 0), MOST_LOSS)
+        if lossy is None
+        else params.integer("lossy", lossy, 0, MOST_LOSS),
         max_bytes=None if max_bytes is None else params.integer("max_bytes", max_bytes, 1),
         dither=dither,
         color_space=color_space,

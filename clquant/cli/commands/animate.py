@@ -14,6 +14,7 @@ from clquant.cli import common, inputs, streams
 from clquant.cli.common import STDOUT, given_palette, option, shown
 from clquant.cli.inputs import Inputs
 from clquant.cli.outputs import Outputs
+from clquant.dithering.registry import DEFAULT
 from clquant.images.folders import files_below
 from clquant.runtime import InvalidArgument
 from clquant.video.animation import Animation, animated_format_of
@@ -23,6 +24,7 @@ from clquant.video.palettes import WAYS
 HELP = "make a GIF, APNG or WebP of a film, of another animation, or of pictures"
 
 SUFFIXES = (".gif", ".png", ".apng", ".webp")
+NO_DITHER = "none"
 MOST_FPS = 50
 """Of a film that names no other: players show a GIF's faster frames slowly."""
 
@@ -51,14 +53,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", type=_size, metavar="W or WxH", help=text)
     parser.add_argument("--start", type=_seconds, metavar="TIME", help="where to begin: seconds, or minutes:seconds")
     parser.add_argument("--end", type=_seconds, metavar="TIME", help="where to end")
-    common.add_dither(parser, "imitate more colours", "(default: no dithering)")
+    remark = f"(default: {DEFAULT}); {NO_DITHER}: no dithering"
+    common.add_dither(parser, "imitate more colours", remark, default=DEFAULT, also=(NO_DITHER,))
     common.add_space(parser)
     text = "one for all frames, for each scene, or for each frame"
     parser.add_argument("--palettes", choices=WAYS, default="one", help=text)
-    text = "1 to 100 (90); below 100 noise is held, and packing has loss"
+    text = "1 to 100 (90); below 100 noise is held, below 90 packing has loss"
     option(parser, "--quality", type=int, default=90, metavar="Q", traits="everyday", help=text)
     parser.add_argument("--hold", type=int, default=4, metavar="N", help="frames to look ahead for what is held (4)")
-    parser.add_argument("--lossy", type=int, metavar="N", help="loss of a GIF's packing, 0 to 100 (100 - quality)")
+    parser.add_argument("--lossy", type=int, metavar="N", help="loss of a GIF's packing, 0 to 100")
     text = "less quality, more loss, fewer colours, a smaller size, until it fits"
     option(parser, "--max-bytes", type=common.byte_count, metavar="N", traits="everyday", help=text)
     parser.add_argument("--plays", type=int, metavar="N", help="how often it is shown, 0 for ever (default: as IN)")
@@ -90,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
             hold=args.hold,
             lossy=args.lossy,
             max_bytes=args.max_bytes,
-            dither=args.dither,
+            dither=None if args.dither == NO_DITHER else args.dither,
             color_space=args.space,
             plays=args.plays,
             queue=queue,
