@@ -41,8 +41,8 @@ class RowSource:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the numbers."""
-        dtype: np.dtype[Any] = np.dtype(self.source.dtype)
+        """Of the numbers, in the machine's order of bytes."""
+        dtype: np.dtype[Any] = np.dtype(self.source.dtype).newbyteorder("=")
         return dtype
 
     @property
@@ -67,9 +67,9 @@ class RowSource:
         """Some rows as they are, on the host."""
         rows = self.source[first:end]
         rows = np.asarray(rows.get() if self.is_on_device else rows)
-        if rows.dtype != self.dtype or rows.shape != (min(end, self.count) - first, self.components):
+        if rows.dtype != self.source.dtype or rows.shape != (min(end, self.count) - first, self.components):
             raise InvalidType(f"X gives rows {rows.shape} of {rows.dtype}; allowed: those of its own shape and dtype")
-        return rows
+        return rows.astype(self.dtype, copy=False)
 
     def read(self, first: int, end: int) -> npt.NDArray[Any]:
         """Some rows, on the host; of floats only finite ones."""

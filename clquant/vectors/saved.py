@@ -50,7 +50,8 @@ class Saved(Estimator):
         """
         self._check_fitted("n_features_in_")
         state, arrays = self._state()
-        given = {k: v for k, v in self.get_params().items() if isinstance(v, str | int | float | None) and k != "queue"}
+        plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in self.get_params().items() if k != "queue"}
+        given = {k: v for k, v in plain.items() if isinstance(v, str | int | float | None)}  # no arrays of `init`
         header = {"format": VERSION, "kind": type(self).__name__, "parameters": given, **state}
         text = np.frombuffer(json.dumps(header, sort_keys=True).encode(), np.uint8)
         with files.atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:

@@ -20,7 +20,8 @@ class Columns:
 
     def __getitem__(self, rows: slice) -> npt.NDArray[Any]:
         """Some rows."""
-        return np.ascontiguousarray(np.asarray(self._source.source[rows])[:, self._own])
+        first, end, _ = rows.indices(self._source.count)
+        return np.ascontiguousarray(self._source.raw(first, end)[:, self._own])
 
 
 class Made:

@@ -64,6 +64,19 @@ def test_places_that_cannot_hold_rows(tmp_path: pathlib.Path, name: str, dtype: 
         raise AssertionError("never reached")
 
 
+@pytest.mark.parametrize("dtype", ["f4", "u2"])
+def test_the_order_of_bytes_and_of_numbers_makes_no_difference(queue: Any, tmp_path: pathlib.Path, dtype: str) -> None:
+    given = (WHOLE * 3).astype(dtype)
+    expected = VectorQuantizer(3, refine=0, queue=queue).fit(given)
+    for other in (given.astype(f">{dtype}"), np.asfortranarray(given)):
+        np.save(tmp_path / "other.npy", other)
+        for way in (other, tmp_path / "other.npy"):
+            model = VectorQuantizer(3, refine=0, queue=queue).fit(way)
+            assert np.array_equal(model.codebook_, expected.codebook_)
+            assert model.codebook_.dtype == np.dtype(dtype)
+            assert np.array_equal(model.predict(way), expected.labels_)
+
+
 def npy(**header: Any) -> bytes:
     stream = io.BytesIO()
     np.lib.format.write_array_header_1_0(stream, {"descr": "|u1", "fortran_order": False, "shape": (3, 4), **header})
