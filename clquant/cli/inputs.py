@@ -58,7 +58,7 @@ class Inputs:
 
     @property
     def why_several(self) -> str:
-        """For errors: what it is that needs a folder."""
+        """Names in errors what needs a folder."""
         return "several inputs" if len(self) > 1 else "the pictures of a folder"
 
 
@@ -92,13 +92,13 @@ def expand(given: Sequence[str | Source], suffixes: frozenset[str] = PICTURE_SUF
 
 
 def read_bytes(source: Source) -> bytes:
-    """All bytes of an input."""
+    """Read all bytes of an input."""
     return streams.read() if source.piped else files.read_bytes(source.path)
 
 
 @contextlib.contextmanager
 def opened(source: Source) -> Iterator[BinaryIO]:
-    """An input's bytes, to be read as they come: of a pipe without an end no more is read than is asked for."""
+    """Open an input for reading; of a pipe without an end no more is read than is asked for."""
     with contextlib.ExitStack() as stack:
         try:
             file = streams.source() if source.piped else stack.enter_context(open(source.path, "rb"))
@@ -112,7 +112,7 @@ Origin = Callable[[str], tuple[str, int | None] | None]
 
 
 def without_own_results(sources: Inputs, name: Naming, output: str | None, origin: Origin | None = None) -> Inputs:
-    """Inputs less what earlier calls like this one made of others among them: a folder may be given again and again.
+    """Leave out inputs that earlier calls made of others among them, as a folder may be given again and again.
 
     Left out are, of what was found in folders, pictures that lie where the result of another one goes, or by `origin`
     went, and have its size, and all that lie in the output folder.
@@ -146,7 +146,7 @@ def without_own_results(sources: Inputs, name: Naming, output: str | None, origi
 
 
 def _size(source: Source) -> tuple[int, int] | None:
-    """A file's pixels across and down, whichever way they are turned; None of what is no picture."""
+    """Return a picture file's shorter and longer side in pixels; None if it is no picture."""
     try:
         with picture_files.opened(source.path, source.shown) as (image, _):
             short, long = sorted(image.size)
@@ -166,14 +166,14 @@ def _is_indexed(source: Source, most: int | None) -> bool:
 
 
 def read_picture(source: Source) -> Any:
-    """(H, W, C) uint8: an input's picture, by the rules of `clquant.images`."""
+    """Read an input's picture by the rules of `clquant.images`; (H, W, C) uint8."""
     pixels = decode.from_bytes(streams.read(), source.shown) if source.piped else source.path
     return images.read(pixels, argument=source.shown).array
 
 
 @contextlib.contextmanager
 def named(source: Source) -> Iterator[None]:
-    """Say which of the inputs it is in errors about a file's bytes or an engine's argument `image`, or its only one."""
+    """Name the input in errors about a file's bytes or about an engine's argument `image`."""
     try:
         yield
     except FormatError as error:

@@ -53,7 +53,7 @@ class Outputs:
         return [self._place(source, output, name(source), option, suffixes) for source in self._inputs]
 
     def one(self, output: str, option: str = "-o", suffixes: Collection[str] | None = None) -> str:
-        """A file that an option names, checked as those of `each`."""
+        """Check the file that an option names, like those of `each`."""
         return self._one(output, option, suffixes, None)
 
     def _one(self, output: str, option: str, suffixes: Collection[str] | None, source: Source | None) -> str:
@@ -123,7 +123,7 @@ class Outputs:
 
 
 def named(template: str | None, default: Naming, **fields: Any) -> Naming:
-    """The names of results, as ``--name`` says."""
+    """Return the function that names results, by ``--name`` or by default."""
     if template is None:
         return default
     numbers: dict[Source, int] = {}
@@ -152,7 +152,7 @@ def named(template: str | None, default: Naming, **fields: Any) -> Naming:
 
 
 def kind_of(target: str) -> str:
-    """The format, for `IndexedImage.to_bytes`, of a place that results go to; PNG for standard output."""
+    """Return the format, for `IndexedImage.to_bytes`, of a result's place; PNG for standard output."""
     return "PNG" if target == STDOUT else format_of(target)
 
 
@@ -208,7 +208,7 @@ def not_there(args: argparse.Namespace, sources: Inputs, targets: Sequence[str |
 
 
 def picture_bytes(image: PIL.Image.Image, kind: str, target: str, **options: Any) -> bytes:
-    """A picture in a file format."""
+    """Encode a picture in a file format."""
     if kind == "PBM" and image.mode != "1":
         raise InvalidArgument(f"output {shown(target)!r}: a bitmap is black and white alone; try .pgm, .ppm or .png")
     if kind in SMALL_DISPLAYS:

@@ -19,7 +19,7 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u206
 
 
 def read(limit: int = MAX_INPUT_BYTES) -> bytes:
-    """All bytes of standard input."""
+    """Read all bytes of standard input."""
     if sys.stdin is None:
         raise FileError("standard input is closed")
     data = bytearray()
@@ -36,12 +36,12 @@ def read(limit: int = MAX_INPUT_BYTES) -> bytes:
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Text whose control characters are escaped, so that names of files cannot command the terminal."""
+    """Escape control characters, so that names of files cannot command the terminal."""
     return _CONTROLS.sub(lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text)
 
 
 def source() -> BinaryIO:
-    """Standard input, to be read as it comes."""
+    """Return standard input as a binary file."""
     if sys.stdin is None:
         raise FileError("standard input is closed")
     return sys.stdin.buffer

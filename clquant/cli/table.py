@@ -1,4 +1,4 @@
-"""Tables of figures: printed as text, kept as JSON."""
+"""Tables of figures, printed as text or kept as JSON."""
 
 from __future__ import annotations
 

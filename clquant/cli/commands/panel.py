@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _size(text: str) -> tuple[int, int]:
-    """Width and height in pixels, of ``WxH``."""
+    """Parse width and height in pixels, ``WxH``."""
     found = re.fullmatch(r"([1-9]\d{0,4})x([1-9]\d{0,4})", text)
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no size in pixels, such as 800x480")

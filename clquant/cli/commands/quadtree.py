@@ -159,7 +159,7 @@ def _one(
 
 
 def _refuse_building(args: argparse.Namespace) -> None:
-    """Refuse what would choose the leaves of trees that are there already."""
+    """Refuse options that choose leaves, beside saved trees."""
     common.refuse(args, list(BUILT), "with saved trees, whose leaves are chosen; allowed: with pictures")
 
 
@@ -173,7 +173,7 @@ def _drawable(picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 
 
 def _drawn(tree: Quadtree, args: argparse.Namespace, target: str) -> bytes:
-    """A tree as a picture, or its leaves as features."""
+    """Encode a tree as a picture, or its leaves as features."""
     if FORMATS.get(pathlib.PurePath(target).suffix.lower()) == GEOJSON:
         return json.dumps(tree.to_geojson(y_up=True, flat=True)).encode()
     image = PIL.Image.fromarray(tree.outline() if args.outline else _drawable(tree.render()))
@@ -184,7 +184,7 @@ def _drawn(tree: Quadtree, args: argparse.Namespace, target: str) -> bytes:
 
 
 def _animation(tree: Quadtree, args: argparse.Namespace) -> bytes:
-    """One frame a level, each of its own colours, with --outline one more."""
+    """Encode one frame a level, each of its own colours, and one of outlines with --outline."""
     pictures = [_drawable(frame) for frame in tree.frames()]
     if args.outline:
         pictures.append(tree.outline())

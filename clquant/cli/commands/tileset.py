@@ -149,7 +149,7 @@ def _finish(
 
 
 def _side(text: str) -> int | tuple[int, int]:
-    """``--tile-size`` as `TilePalettes` takes it."""
+    """Parse ``--tile-size`` for `TilePalettes`."""
     words = text.lower().split("x")
     if len(words) > 2 or not all(word.isascii() and word.isdigit() for word in words):
         raise InvalidArgument(f"--tile-size is {text!r}; allowed: a number, or WIDTHxHEIGHT such as 16x8")
@@ -157,7 +157,7 @@ def _side(text: str) -> int | tuple[int, int]:
 
 
 def _shared(text: str | None) -> Any:
-    """``--shared-color`` as `TilePalettes` takes it."""
+    """Parse ``--shared-color`` for `TilePalettes`."""
     if text is None or text == LEARNED:
         return True if text else None
     colors = given_palette("--shared-color", text)

@@ -243,7 +243,7 @@ def _table(name: str, colors: int, original: Picture, entries: list[Entry]) -> T
 
 
 def _sheet(original: Picture, entries: list[Entry], crop: int | None) -> PIL.Image.Image:
-    """All pictures beside and below each other, with their figures."""
+    """Draw all pictures beside and below each other, with their figures."""
     height, width = (min(side, crop or side) for side in original.shape[:2])
     cell_width = max(width, LABEL_WIDTH) + MARGIN
     cell_height = height + LABEL_LINES * LINE_HEIGHT + 2 * MARGIN

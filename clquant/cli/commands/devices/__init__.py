@@ -82,6 +82,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _wanted() -> str:
-    """The environment variable that chooses the device, with its value."""
+    """Return the environment variable that chooses the device, with its value."""
     name = next(name for name in (DEVICE_VARIABLE, "PYOPENCL_CTX") if os.environ.get(name))
     return f"{name}={os.environ[name]}"

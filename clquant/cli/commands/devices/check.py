@@ -75,7 +75,7 @@ def _report(number: int, device: Any) -> dict[str, Any]:
 
 
 def _outcomes(number: int, environment: dict[str, str]) -> tuple[list[dict[str, Any]], str]:
-    """The outcomes of all jobs in a process of their own, and what is wrong with them."""
+    """Run all jobs in a process of their own; return their outcomes and a summary of failures."""
     command = [sys.executable, "-m", "clquant", "devices", "--check", "--in-process", "--only", str(number)]
     try:
         done = subprocess.run(

@@ -250,7 +250,7 @@ def _one(
 def _smaller(
     args: argparse.Namespace, source: Source, loaded: Loaded, result: IndexedImage, kind: str, data: bytes
 ) -> bytes:
-    """The input's own file, if it has the format asked for, is no larger, and the result has all of its colours."""
+    """Return the input's own file if it is no larger, of that format, and of the result's colours; else `data`."""
     if (
         not loaded.indexed
         or loaded.format != kind

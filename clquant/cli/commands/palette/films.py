@@ -27,7 +27,7 @@ STILL_SUFFIX = ".png"
 
 
 def suffixes(sources: Inputs) -> dict[Source, str]:
-    """The suffix that each input's result gets by default: its own if it is animated, or read in parts."""
+    """Choose the default suffix of each result: its input's own if that is animated or large."""
     found = {}
     for source in sources:
         suffix = os.path.splitext(source.path)[1].lower()
@@ -55,12 +55,12 @@ def holds_frames(target: str, loaded: Loaded) -> bool:
 
 
 def all_frames(args: argparse.Namespace, source: Source, loaded: Loaded) -> list[Any]:
-    """Every frame of what was read, as ``--alpha`` has it."""
+    """Read every frame of an input, with ``--alpha`` applied."""
     return _frames(args, source, loaded.data).pictures if loaded.frames > 1 else [loaded.pixels]
 
 
 def _frames(args: argparse.Namespace, source: Source, data: bytes | None = None) -> Film:
-    """All frames of an input, as ``--alpha`` has them."""
+    """Read all frames of an input, with ``--alpha`` applied."""
     film = load_film(source, data)
     return dataclasses.replace(film, pictures=[palette_options.settled(args, frame) for frame in film.pictures])
 
@@ -68,7 +68,7 @@ def _frames(args: argparse.Namespace, source: Source, data: bytes | None = None)
 def film(
     options: Options, places: Outputs, target: str, shared: Palette | None, source: Source, loaded: Loaded
 ) -> batch.Finish:
-    """One animated input to an animated result with its times, in one palette."""
+    """Quantize an animated input to an animated result with its times, in one palette."""
     args, begin = options.args, time.perf_counter()
     if args.max_bytes is not None:
         raise InvalidArgument(f"{source.shown} has {loaded.frames} frames; --max-bytes is for still pictures alone")
@@ -95,7 +95,7 @@ def film(
 
 
 def _quantized(options: Options, source: Film, palette: Palette | None, label: str) -> animation.Animation:
-    """Frames through one palette, or each through one of its own.
+    """Map frames to one palette, or each to one of its own.
 
     Then opaque ones get 255 colours if others have holes in them: GIF needs an entry to clear them with.
     """
@@ -113,7 +113,7 @@ def _quantized(options: Options, source: Film, palette: Palette | None, label: s
 
 
 def target(args: argparse.Namespace, places: Outputs) -> str:
-    """The one file of ``--animate``."""
+    """Check the file of ``--animate``."""
     suffix = "" if args.output is None else os.path.splitext(args.output)[1].lower()
     if args.output is None or (args.output != STDOUT and suffix not in ANIMATED_SUFFIXES):
         raise InvalidArgument("--animate needs one .gif file, or .png, .apng or .webp, to write, named with -o")
@@ -121,7 +121,7 @@ def target(args: argparse.Namespace, places: Outputs) -> str:
 
 
 def animate(options: Options, sources: Inputs, places: Outputs) -> int:
-    """All inputs as frames of one file."""
+    """Write all inputs as frames of one file."""
     args = options.args
     frames = [frame for source in sources for frame in _frames(args, source).pictures]
     begin = time.perf_counter()
