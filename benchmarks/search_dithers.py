@@ -1,7 +1,7 @@
 """Dithering by search beside libimagequant: `python -m benchmarks.search_dithers --images FOLDER`.
 
 Four figures of each picture, as shares of libimagequant's, dithered at its level 1, with its own palette: the visual
-error of luma, CIEDE2000 after a blur, S-CIELAB, and the speck error, of which the search does not minimize.
+error of luma, CIEDE2000 after a blur, S-CIELAB, and the speck error, none of which the search minimizes.
 """
 
 from __future__ import annotations

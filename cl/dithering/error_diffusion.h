@@ -5,7 +5,10 @@
  * times errors; it is within 0..extent, so an error is at most 2048, |s| at most 48 * 2048, and strength * s < 2^25. Of
  * 16-bit values an error is at most 131070, and strength * s < 2^31.
  *
- * Constants: SEARCH, how entries are found: IN_CELLS by mapping/nearest.h; IN_LANES, candidates in the lanes of a vector,
+ * Entries beyond a pixel's reach are not shown, and no more of an error is passed on than its entry's bound: errors of a
+ * region that the palette lacks draw no specks in others.
+ *
+ * Constants: dithering/reach.h's; SEARCH, how entries are found: IN_CELLS by mapping/nearest.h; IN_LANES, candidates in the lanes of a vector,
  * for CPUs; IN_TABLE, where errors are plain, the nearest entries of all opaque colours in a table
  * (mapping/plain_table.cl), for GPUs. DIVISOR; PLAIN_ERRORS; mapping/nearest.h's. Scans have ARRIVING besides, an
  * expression: s by weights and error_at(reach, columns ahead, rows below), the error of the pixel which gives that share.
@@ -46,6 +49,8 @@ int nearest_entry(int4 point, int4 color, SEARCH_PARAMETERS)
 }
 #endif
 
+#include "dithering/reach.h"
+
 /* Errors as they are kept. */
 #if BITS == 16
 typedef int4 Error;
@@ -55,11 +60,10 @@ typedef short4 Error;
 #define convert_error convert_short4
 #endif
 
-#define DIFFUSION_PARAMETERS                                                                                           \
-    SEARCH_PARAMETERS, __global const Sample *image, __global INDEX *output, int4 extent, int strength
-#define DIFFUSION_ARGUMENTS SEARCH_ARGUMENTS, image, output, extent, strength
-#define CHOICE_PARAMETERS SEARCH_PARAMETERS, int4 extent, int strength
-#define CHOICE_ARGUMENTS SEARCH_ARGUMENTS, extent, strength
+#define CHOICE_PARAMETERS SEARCH_PARAMETERS, __global const int4 *bounds, int n_entries, int4 extent, int strength
+#define CHOICE_ARGUMENTS SEARCH_ARGUMENTS, bounds, n_entries, extent, strength
+#define DIFFUSION_PARAMETERS CHOICE_PARAMETERS, __global const Sample *image, __global INDEX *output
+#define DIFFUSION_ARGUMENTS CHOICE_ARGUMENTS, image, output
 
 /* The entry chosen for a pixel's colour, and the error. Pixels of alpha 0 have no error and take none. */
 int entry_and_error(CHOICE_PARAMETERS, int4 color, int4 sum, int4 *error)
@@ -70,12 +74,20 @@ int entry_and_error(CHOICE_PARAMETERS, int4 color, int4 sum, int4 *error)
     const int4 arriving = strength * sum / (256 * DIVISOR);
 #if PLAIN_ERRORS
     const int4 value = clamp(color + arriving, (int4)(0), extent);
-    const int entry = nearest_entry(space_coordinates(value, tables), value, SEARCH_ARGUMENTS);
-    *error = value - colors[entry];
+    int entry = nearest_entry(space_coordinates(value, tables), value, SEARCH_ARGUMENTS);
 #else
     const int4 value = clamp(space_coordinates(color, tables) + arriving, (int4)(0), extent);
-    const int entry = nearest_entry(value, color, SEARCH_ARGUMENTS);
-    *error = value - points[entry];
+    int entry = nearest_entry(value, color, SEARCH_ARGUMENTS);
+#endif
+    if (gap(color, colors[entry]) > SPECK) {
+        const int own = nearest_entry(space_coordinates(color, tables), color, SEARCH_ARGUMENTS);
+        entry = within_reach(entry, own, color, colors, bounds, n_entries);
+    }
+    const int4 most = bounds[entry].xyyx;
+#if PLAIN_ERRORS
+    *error = clamp(value - colors[entry], -most, most);
+#else
+    *error = clamp(value - points[entry], -most, most);
 #endif
     return entry;
 }

@@ -1,6 +1,7 @@
 /* search_steps.cl's toggle_phase for CPUs: sixteen cells of a row in the lanes of a vector; the same result bit for
  * bit. */
 #include "dithering/search_steps.h"
+#include "dithering/search_reach.h"
 
 #define LANES 16
 
@@ -10,7 +11,8 @@ __kernel void toggle_phase(__global float *restrict errors, __global int *restri
                            __global const float4 *restrict entries, __global const float *restrict norms, int colors,
                            int transparent, __global const int2 *restrict taps, uint first_tap, uint n_taps, uint read,
                            uint write, uint phase, int shift, uint columns, uint first_row, uint rows, uint stride,
-                           ulong plane)
+                           ulong plane, __global const uchar *restrict pixels, uint width,
+                           __global const int4 *restrict palette, __global const int4 *restrict bounds)
 {
     const uint group = (uint)get_global_id(0), y = first_row + (uint)get_global_id(1);
     if (group * LANES >= columns || y >= rows)
@@ -60,6 +62,28 @@ __kernel void toggle_phase(__global float *restrict errors, __global int *restri
         best = better ? (int16)j : best;
     }
     vstore16(best, 0, indices);
+    __global const float *old = errors + read * plane + cell;
+#if BOUNDED
+    float points[4][LANES] = {{0}};
+    for (int c = 0; c < DIMS; c++)
+        vstore16(point[c], 0, points[c]);
+    for (uint i = 0; i < LANES && 4 * (group * LANES + i) + phase % 4 < width; i++) {
+        const int was = states[i];
+        if (was == FIXED)
+            continue;
+        const uint x = 4 * (group * LANES + i) + phase % 4;
+        const int4 color = load_pixel(pixels, (size_t)(4 * y + phase / 4) * width + x);
+        if (gap(color, palette[indices[i]]) <= SPECK)
+            continue;
+        float4 own = (float4)(old[i] - shown[0][i], old[17 * plane + i] - shown[1][i], old[34 * plane + i] - shown[2][i], 0);
+#if DIMS == 4
+        own.w = old[51 * plane + i] - shown[3][i];
+#endif
+        indices[i] = entry_in_reach(indices[i], color, (float4)(points[0][i], points[1][i], points[2][i], points[3][i]),
+                                    2.0f * own, entries, norms, colors, was & OPAQUE ? transparent : -1, palette, bounds);
+    }
+    best = vload16(0, indices);
+#endif
     float change[4][LANES];
     for (int i = 0; i < LANES; i++) {
         const float4 e = entries[indices[i]];
@@ -68,7 +92,6 @@ __kernel void toggle_phase(__global float *restrict errors, __global int *restri
         change[2][i] = e.z - shown[2][i];
         change[3][i] = e.w - shown[3][i];
     }
-    __global const float *old = errors + read * plane + cell;
     __global float *written = errors + write * plane + cell;
     for (int c = 0; c < DIMS; c++) {
         const float16 kept = fixed ? 0.0f : vload16(0, change[c]);

@@ -85,6 +85,32 @@ void offer(Best *best, int index, int4 point, int4 color, __global const int4 *p
     best->index = index;
 }
 
+/* The largest difference of two colours' values in a channel, over black where they have alpha. */
+int gap(int4 a, int4 b)
+{
+#if SPACE_ALPHA
+    const uint4 light = (uint4)(convert_uint3(a.xyz) * (uint)a.w / (uint)WHITE, (uint)a.w);
+    const uint4 other = (uint4)(convert_uint3(b.xyz) * (uint)b.w / (uint)WHITE, (uint)b.w);
+    const int4 d = convert_int4(light) - convert_int4(other), off = max(d, -d);
+    return max(max(off.x, off.y), max(off.z, off.w));
+#else
+    const int4 d = a - b, off = max(d, -d);
+    return max(max(off.x, off.y), off.z);
+#endif
+}
+
+/* The entry of the least gap to a colour, the lowest of equals. */
+int closest_entry(int4 color, __global const int4 *colors, int count)
+{
+    int least = INT_MAX, closest = 0;
+    for (int i = 0; i < count; i++) {
+        const int off = gap(color, colors[i]);
+        closest = off < least ? i : closest;
+        least = min(off, least);
+    }
+    return closest;
+}
+
 /* Whether a pixel has alpha 0; where the palette has no entry for those, says so in `missing` (every writer writes the
  * same value). */
 int is_transparent(int4 color, int transparent, __global int *missing)

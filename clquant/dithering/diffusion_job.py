@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from clquant.color.spaces import Space
+from clquant.dithering import bounds
 from clquant.dithering.error_filters import ErrorFilter
 from clquant.mapping.candidates_lanes import int4
 from clquant.mapping.palette_on_device import PaletteOnDevice
@@ -56,16 +57,27 @@ class DiffusionParams:
         """Compile-time constants of `cl/dithering/error_diffusion.h`, besides the palette's."""
         shares = (f"{weight} * error_at(reach, {column}, {row})" for column, row, weight in self.filter.shares)
         arriving = " + ".join(shares)
-        return {"ARRIVING": f"({arriving})", "DIVISOR": self.filter.divisor, "PLAIN_ERRORS": int(self.plain_errors)}
+        return {
+            "ARRIVING": f"({arriving})",
+            "DIVISOR": self.filter.divisor,
+            "PLAIN_ERRORS": int(self.plain_errors),
+            **bounds.constants(self.space),
+        }
 
     def arguments(self, on_device: PaletteOnDevice, form: Variant, image: Buffer, output: Buffer) -> dict[str, Any]:
         """What kernels take as `DIFFUSION_PARAMETERS` of `cl/dithering/error_diffusion.h`, by name."""
         search = on_device.arguments()
         if form.constants["SEARCH"] == "IN_LANES":
             search = {**on_device.lane_arguments(), "points": on_device.points, "colors": on_device.colors}
-        return {**search, **self.values(image, output)}
+        return {**search, **self.values(on_device, image, output)}
 
-    def values(self, image: Buffer, output: Buffer) -> dict[str, Any]:
+    def values(self, on_device: PaletteOnDevice, image: Buffer, output: Buffer) -> dict[str, Any]:
         """What of `arguments` follows the palette's."""
         extent = (self.space.white,) * 4 if self.plain_errors else self.space.extent
-        return {"image": image, "output": output, "extent": int4(extent), "strength": np.int32(self.strength)}
+        return {
+            **bounds.on_the_device(on_device, self.plain_errors),
+            "extent": int4(extent),
+            "strength": np.int32(self.strength),
+            "image": image,
+            "output": output,
+        }

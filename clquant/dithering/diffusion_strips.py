@@ -92,7 +92,7 @@ class StripScan:
             *(self._kernel, self._group, self._group),
             **self._on_device.arguments(),
             **self._table,
-            **self._given.values(band.pixels, band.out),
+            **self._given.values(self._on_device, band.pixels, band.out),
             passed=passed,
             kept=kept,
             rows=np.int32(count),

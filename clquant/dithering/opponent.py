@@ -18,7 +18,8 @@ from clquant.color.spaces import Space
 
 STEPS = 4 * 255
 """Steps of lightness from black to white, about; spaces of more steps are halved."""
-CHROMA = Fraction(7, 10)
+CHROMA, BOUNDED_CHROMA = Fraction(7, 10), Fraction(9, 20)
+"""Lengths of the differences; the second where entries beyond a pixel's reach are barred, and luma makes up for it."""
 _LUMA = ("0.299", "0.587", "0.114")
 _CHROMA = (("-0.168736", "-0.331264", "0.5"), ("0.5", "-0.418688", "-0.081312"))
 _UNIT = 1 << 16
@@ -30,13 +31,13 @@ def _scale(space: Space) -> Fraction:
 
 
 @functools.lru_cache(maxsize=8)
-def matrix(space: Space) -> npt.NDArray[np.int32]:
+def matrix(space: Space, chroma: Fraction = CHROMA) -> npt.NDArray[np.int32]:
     """(4, 4) int32: three factors of each coordinate times 2^16, and what is added before the shift by 16.
 
     The last row has the factor of alpha in front.
     """
     scale = _scale(space)
-    rows, weights = (_LUMA, *_CHROMA), (Fraction(1), CHROMA, CHROMA)
+    rows, weights = (_LUMA, *_CHROMA), (Fraction(1), chroma, chroma)
     if space.definition.is_opponent:
         rows, weights = (("1", "0", "0"), ("0", "1", "0"), ("0", "0", "1")), (Fraction(1),) * 3
     found = np.zeros((4, 4), np.int64)
@@ -51,7 +52,7 @@ def matrix(space: Space) -> npt.NDArray[np.int32]:
     return made
 
 
-def points(space: Space, colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+def points(space: Space, colors: npt.NDArray[np.uint8], chroma: Fraction = CHROMA) -> npt.NDArray[np.int64]:
     """(n, dims) int64: 8-bit colours in the space of the search.
 
     Parameters
@@ -60,7 +61,7 @@ def points(space: Space, colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]
         (n, 3) or (n, 4) uint8.
     """
     where = space.coordinates(colors).astype(np.int64)
-    factors = matrix(space).astype(np.int64)
+    factors = matrix(space, chroma).astype(np.int64)
     found = where[:, :3] @ factors[:3, :3].T + factors[:3, 3]
     if space.alpha:
         found = np.concatenate([found, where[:, 3:] * factors[3, :1] + factors[3, 3]], axis=1)

@@ -104,7 +104,7 @@ class Searched(flow.Map):
     def open(self, session: Session, scope: Scope, picture: Picture) -> Iterator[Steps]:
         """Bring the palette to the device."""
         space = spaces.space(self.color_space, self.palette.has_alpha or picture.channels == 4)
-        searched = SearchPalette(session, scope, self.palette, space)
+        searched = SearchPalette(session, scope, self.palette, space, is_bounded=True)
         room = bytes_per_row_of_cells(picture.width, space.dims)
         # Offsets within a channel's planes have 31 bits.
         most = min(session.limits.max_alloc, 4 * space.dims * MOST_CELLS)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from clquant.color.palette import Palette, TransparencyError
 from clquant.color.spaces import Space
-from clquant.dithering import opponent
+from clquant.dithering import bounds, opponent
 from clquant.dithering.eye import EXACT
 from clquant.dithering.phase_planes import (
     CHUNK_ROWS,
@@ -46,13 +46,17 @@ def bytes_per_row_of_cells(columns: int, dims: int) -> int:
 class SearchPalette:
     """A palette as the search takes it; device memory belongs to a scope."""
 
-    def __init__(self, session: Session, scope: Scope, palette: Palette, space: Space) -> None:
+    def __init__(
+        self, session: Session, scope: Scope, palette: Palette, space: Space, is_bounded: bool = False
+    ) -> None:
         self.session = session
+        self.is_bounded = is_bounded
         self.space = space
         self.count = len(palette)
         self.index_type = "uchar" if palette.index_dtype == np.uint8 else "ushort"
         self.transparent = -1 if palette.transparent_index is None else palette.transparent_index
-        points = opponent.points(space, palette.rgba())
+        chroma = opponent.BOUNDED_CHROMA if is_bounded else opponent.CHROMA
+        points = opponent.points(space, palette.rgba(), chroma)
         norms = (points**2).sum(axis=1)
         self.proved(points, norms)
         norms = norms.astype(np.float32)
@@ -64,8 +68,12 @@ class SearchPalette:
         self.entries = scope.copy_of(entries)
         self.norms = scope.copy_of(norms)
         self.tables = scope.copy_of(space.tables())
-        self.matrix = scope.copy_of(opponent.matrix(space))
+        self.matrix = scope.copy_of(opponent.matrix(space, chroma))
         self.missing = scope.zeros(4)
+        self.colors, self.bounds = self.entries, self.entries  # another buffer stands for what is not read
+        if is_bounded:
+            self.colors = scope.copy_of(palette.rgba().astype(np.int32))
+            self.bounds = scope.copy_of(bounds.bounds(palette, space, plain=True))
 
     @staticmethod
     def proved(points: npt.NDArray[np.int64], norms: npt.NDArray[np.int64]) -> None:
@@ -104,12 +112,11 @@ class ToggleSearch:
         self.state = scope.empty(4 * PHASES * layout.plane)
         self._session.fill(self.errors, np.float32(0), 4 * cells)
         self._session.fill(self.state, np.int32(-1), 4 * PHASES * layout.plane)
-        form = self._session.choose(VARIANTS)
+        self._form = form = self._session.choose(VARIANTS)
         self._cells_per_item = LANES if form is IN_LANES else 1
         self._chunk = CHUNK_ROWS if form is IN_LANES else layout.cells_down
-        self._toggle = self._session.program(form.file, DIMS=palette.space.dims, **self._pixel_constants(form)).kernel(
-            "toggle_phase"
-        )
+        self._pixels: Buffer | None = None
+        self._channels = 3
 
     @property
     def _picture(self) -> dict[str, Any]:
@@ -124,10 +131,16 @@ class ToggleSearch:
             "plane": np.uint64(layout.plane),
         }
 
-    def _pixel_constants(self, form: Variant, channels: int = 3) -> dict[str, Any]:
-        if form is IN_LANES:
-            return {}
-        return {"CHANNELS": channels, "INDEX": self._palette.index_type, **self._palette.space.constants()}
+    def _pixel_constants(self, channels: int = 3) -> dict[str, Any]:
+        return {
+            "CHANNELS": channels,
+            "INDEX": self._palette.index_type,
+            "EXACT_TIES": 0,
+            "CITY_BLOCK": 0,
+            "BOUNDED": int(self._palette.is_bounded),
+            **bounds.constants(self._palette.space),
+            **self._palette.space.constants(),
+        }
 
     def begin(self, pixels: Buffer, channels: int, start: Buffer | None = None) -> None:
         """Queue the start: every pixel takes its nearest entry, or the one that is given.
@@ -142,7 +155,8 @@ class ToggleSearch:
             (rows, columns) of the palette's index dtype.
         """
         palette, layout = self._palette, self.layout
-        constants = {"DIMS": palette.space.dims, **self._pixel_constants(PORTABLE, channels)}
+        self._pixels, self._channels = pixels, channels
+        constants = {"DIMS": palette.space.dims, **self._pixel_constants(channels)}
         kernel = self._session.program(PORTABLE.file, **constants).kernel("begin_search")
         self._session.launch(
             kernel,
@@ -181,6 +195,8 @@ class ToggleSearch:
         for phase in ORDER:
             taps.append(self._steps.taps(phase, kernel))
             steps.append((phase, *self._steps.step(phase)))
+        constants = {"DIMS": palette.space.dims, **self._pixel_constants(self._channels)}
+        toggle = self._session.program(self._form.file, **constants).kernel("toggle_phase")
         sent = self._scope.copy_of(np.concatenate(taps))
         first = np.cumsum([0, *map(len, taps)])
         shift = int(kernel[len(kernel) // 2, len(kernel) // 2]).bit_length() - 1
@@ -197,13 +213,17 @@ class ToggleSearch:
             "transparent": np.int32(palette.transparent),
             "taps": sent,
             "shift": np.int32(shift),
+            "pixels": self._pixels,
+            "width": np.uint32(layout.columns),
+            "palette": palette.colors,
+            "bounds": palette.bounds,
         }
         for number, row, end in skewed_rows(layout.cells_down, len(steps), self._chunk, MARGIN):
             phase, read, write = steps[number]
             self._session.launch(
-                self._toggle,
+                toggle,
                 (across, end - row),
-                self._group(self._toggle),
+                self._group(toggle),
                 **fixed,
                 first_tap=np.uint32(first[number]),
                 n_taps=np.uint32(len(taps[number])),
@@ -229,7 +249,7 @@ class ToggleSearch:
             Of the first index in `out`.
         """
         palette, layout = self._palette, self.layout
-        constants = {"DIMS": palette.space.dims, **self._pixel_constants(PORTABLE)}
+        constants = {"DIMS": palette.space.dims, **self._pixel_constants(self._channels)}
         kernel = self._session.program(PORTABLE.file, **constants).kernel("store_indices")
         self._session.launch(
             kernel,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -103,16 +102,6 @@ class RowSpectrum:
 def rounded(figure: float) -> float:
     """A figure rounded to ten digits, which processors agree on."""
     return float(f"{figure:.10g}")
-
-
-def speck_error(differences: npt.NDArray[Any]) -> float:
-    """The 99.9th percentile of blurred differences (see `clquant.quality.speck_error`)."""
-    padded = np.pad(differences, [(1, 1), (1, 1)] + [(0, 0)] * (differences.ndim - 2), mode="edge")
-    rows = padded[:-2] + 2 * padded[1:-1] + padded[2:]
-    blurred = np.abs(rows[:, :-2] + 2 * rows[:, 1:-1] + rows[:, 2:])
-    worst = blurred.reshape(*differences.shape[:2], -1).max(axis=2).ravel()
-    rank = -(-999 * worst.size // 1000) - 1
-    return float(np.partition(worst, rank)[rank]) / 16
 
 
 def luma(picture: Numbers) -> Float:

@@ -13,6 +13,7 @@ import PIL.Image
 
 from clquant import flow, images, params
 from clquant.images import Picture, lazy
+from clquant.quality.definitions import picture_shape
 from clquant.runtime import Array, CommandQueue, InvalidArgument, Progress, Session, open_session
 
 Samples = npt.ArrayLike | Array | PIL.Image.Image | os.PathLike[str]
@@ -86,6 +87,16 @@ def pieces(pair: Pair, overlap: int = 0) -> Iterator[Pair]:
         one = first.down_to(end)
         other = one if pair.second is pair.first else second.down_to(end)
         yield Pair(one, other, (one.height, *pair.shape[1:]))
+
+
+def host_rows(
+    original: Samples, result: Samples, memory: Any, queue: CommandQueue | None
+) -> tuple[int, int, Iterator[tuple[Numbers, Numbers]]]:
+    """Height and width of two pictures, and the rows of both as arrays on the host, from top to bottom."""
+    pair = as_pair(original, result, memory)
+    if isinstance(pair, Pair):
+        return *picture_shape(pair.shape), (piece.on_host(queue) for piece in pieces(pair))
+    return *picture_shape(pair[0].shape), iter([pair])
 
 
 class _Strip:

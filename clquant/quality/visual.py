@@ -9,7 +9,7 @@ import numpy as np
 
 from clquant import params
 from clquant.quality import definitions
-from clquant.quality.pair import Pair, Samples, as_pair, pieces
+from clquant.quality.pair import Samples, host_rows
 from clquant.runtime import CommandQueue
 
 CONTRAST = 0.525 * math.log(11.0) + 3.91  # cycles per degree at which the eye's gain is 1/e, at 11 cd/m^2
@@ -58,12 +58,8 @@ def visual_error(
     Cybernetics 14 (1984), with luminance 11 cd/m^2 and unit gain at frequency 0; the picture's opposite edges meet.
     """
     per_degree = params.real("dpi", dpi, 1, 1e6) * params.real("inches", inches, 0.01, 1e6) * np.pi / 180.0
-    pair = as_pair(original, result, memory)
-    height, width = definitions.picture_shape(pair.shape if isinstance(pair, Pair) else pair[0].shape)
+    height, width, rows = host_rows(original, result, memory, queue)
     spectrum = definitions.RowSpectrum(height, width)
-    if isinstance(pair, Pair):
-        for piece in pieces(pair):
-            spectrum.add(*piece.on_host(queue))
-    else:
-        spectrum.add(*pair)
+    for first, second in rows:
+        spectrum.add(first, second)
     return definitions.rounded(spectrum.visible_energy(float(per_degree / CONTRAST)))

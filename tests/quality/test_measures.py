@@ -131,16 +131,15 @@ def test_visual_error_is_the_mean_square_behind_the_low_pass(queue, rng, monkeyp
 
 
 @pytest.mark.parametrize("channels", [0, 1, 3])
-def test_speck_error_is_a_percentile_behind_a_blur(queue, rng, channels):
+def test_speck_error_equals_the_reference(queue, rng, channels):
     first, second = pair(rng, 50, 41, channels)
-    wide = np.pad(second.reshape(50, 41, -1).astype(int) - first.reshape(50, 41, -1), ((1, 1), (1, 1), (0, 0)), "edge")
-    weights = {(y, x): (2 - abs(y)) * (2 - abs(x)) for y in (-1, 0, 1) for x in (-1, 0, 1)}
-    blurred = sum(w * wide[1 + y : 51 + y, 1 + x : 42 + x] for (y, x), w in weights.items())
-    worst = np.sort(np.abs(blurred).max(axis=2).ravel())
-    found = quality.speck_error(first, second, queue=queue)
-    assert found == worst[2047] / 16  # 2 of 2050 pixels are beyond
-    assert quality.speck_error(first.astype(np.float32), second, queue=queue) == found
-    assert quality.speck_error(first, first, queue=queue) == 0
+    for bound in (0, 10.5, 60):
+        found = quality.speck_error(first, second, bound, queue=queue)
+        assert found == reference.speck_error(first, second, bound)
+        assert quality.speck_error(first.astype(np.float32), second, bound, queue=queue) == found
+    assert quality.speck_error(first, first, 0, queue=queue) == 0
+    with pytest.raises(runtime.InvalidArgument, match="bound"):
+        quality.speck_error(first, second, -1)
 
 
 def test_specks_show_where_means_do_not(queue):
@@ -148,7 +147,7 @@ def test_specks_show_where_means_do_not(queue):
     specked = even.copy()
     specked[10::25, 10::25] = 250
     assert quality.mse(even, specked, queue=queue) < 50
-    assert quality.speck_error(even, specked, queue=queue) == 40
+    assert quality.speck_error(even, specked, queue=queue) == 1.6
 
 
 @pytest.mark.parametrize("measure", MEASURES)

@@ -5,10 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from tests.reference.halftone import as_rgba
+from tests.reference.reach import bounds, within_reach
 
 
 def toward_zero(value, divisor):
     return np.sign(value) * (np.abs(value) // divisor)
+
+
+def bounded(error, first, other):
+    """What of an error is passed on."""
+    most = np.array([first, other, other, first][: len(error)])
+    return np.clip(error, -most, most)
 
 
 def error_diffusion(image, palette, error_filter, strength, serpentine, space, plain, tile=None, overlap=8):
@@ -25,6 +32,8 @@ def error_diffusion(image, palette, error_filter, strength, serpentine, space, p
     entries = space.values(palette.rgba()).astype(int)
     points = space.coordinates(palette.rgba()).astype(int)
 
+    limits = bounds(palette, space, plain)
+
     def point_of(colour):
         return space.coordinates(colour[None].astype(np.uint8 if space.bits == 8 else np.uint16))[0].astype(int)
 
@@ -38,10 +47,13 @@ def error_diffusion(image, palette, error_filter, strength, serpentine, space, p
         if plain:
             value = np.clip(colour + arriving, 0, space.white)
             entry = nearest(point_of(value), value)
-            return entry, value - entries[entry]
-        value = np.clip(point_of(colour) + arriving, 0, space.extent)
-        entry = nearest(value, colour)
-        return entry, value - points[entry]
+        else:
+            value = np.clip(point_of(colour) + arriving, 0, space.extent)
+            entry = nearest(value, colour)
+        own = nearest(point_of(colour), colour)
+        entry = within_reach(entry, own, colour, entries, limits, space)
+        error = value - (entries if plain else points)[entry]
+        return entry, bounded(error, *limits[entry][:2])
 
     for top in range(0, height, side):
         for left in range(0, width, side):

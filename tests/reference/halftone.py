@@ -16,6 +16,7 @@ from clquant.halftone.pinwheel.paths import INWARD, OUTWARD, make_path
 from clquant.halftone.pinwheel.tones import make_tones, records, spreads, start_amplitudes
 from clquant.halftone.tables import WeightTables, constant_tables, rows
 from clquant.runtime import philox4x32, seed_key
+from tests.reference.reach import bounds, within_reach
 
 
 def random_words(bx, by, channel, use, seed):
@@ -128,6 +129,7 @@ def halftone_to_palette(image, block, scan, palette, space, linear=False, seed=0
     waiting = np.zeros((down * block + 2, across * block + 2, 4), int)
     out = np.zeros((height, width), int)
     entries = palette.rgba().astype(int)
+    limits = bounds(palette, space, True)
 
     def worth(colour):
         return np.array([*light[colour[:3]], 16 * colour[3]])
@@ -158,8 +160,10 @@ def halftone_to_palette(image, block, scan, palette, space, linear=False, seed=0
                     error = error * int(shares[k]) >> 8
                     wanted = np.clip(worth(colour) + (error * gain >> 4), 0, 4080)
                     aim = [*codes[wanted[:3]], (wanted[3] + 8) >> 4]
-                    out[y, x] = nearest_entry(aim, palette, space)
-                    error = np.clip(worth(colour) + error - worth(entries[out[y, x]]), -limit, limit)
+                    entry, own = nearest_entry(aim, palette, space), nearest_entry(colour, palette, space)
+                    out[y, x] = entry = within_reach(entry, own, colour, entries, limits, space)
+                    most = min(limit, limits[entry][3])
+                    error = np.clip(worth(colour) + error - worth(entries[entry]), -most, most)
                     carry = error
                     for (dy, dx), weight in zip(path.offsets[k], table[row[k], 0, 1:], strict=True):
                         if 0 <= y + dy < height and 0 <= x + dx < width:
@@ -168,24 +172,4 @@ def halftone_to_palette(image, block, scan, palette, space, linear=False, seed=0
                             carry = carry - share
                 if phase == OUTWARD:
                     waiting[y + path.forward[0] + 1, x + path.forward[1] + 1] += carry
-    return out
-
-
-def floyd_steinberg_to_palette(image, palette, space):
-    """The serial scan, in Pillow's arithmetic -> (H, W) indices."""
-    pixels = as_rgba(image)
-    height, width = pixels.shape[:2]
-    errors = np.zeros((height + 1, width + 2, 4), int)
-    out = np.zeros((height, width), int)
-    for y in range(height):
-        for x in range(width):
-            above = 3 * errors[y, x + 2] + 5 * errors[y, x + 1] + errors[y, x]
-            total = 7 * errors[y + 1, x] + above
-            toward_zero = np.sign(total) * (np.abs(total) // 16)
-            if pixels[y, x, 3] == 0:
-                out[y, x] = palette.transparent_index
-                continue
-            value = np.clip(pixels[y, x] + toward_zero, 0, 255)
-            out[y, x] = nearest_entry(value, palette, space)
-            errors[y + 1, x + 1] = value - palette.rgba()[out[y, x]].astype(int)
     return out

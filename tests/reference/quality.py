@@ -42,3 +42,9 @@ def ssim(first: Picture, second: Picture, half: npt.NDArray[np.uint32], peak: fl
         structure = _ratio(min(difference // 2, variances + c2), variances + c2)
         total += (light >> 1) + structure - (light * (structure >> 1) >> 31)
     return 1.0 - total / (2**31 * len(means[0]))
+
+
+def speck_error(first, second, bound):
+    """Thousandths of pixels with a channel that is off by more than `bound`."""
+    off = np.abs(first.astype(float) - second).reshape(*first.shape[:2], -1)
+    return 1000 * sum(bool(max(pixel) > bound) for row in off for pixel in row) / off[..., 0].size

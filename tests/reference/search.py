@@ -9,6 +9,8 @@ import math
 
 import numpy as np
 
+from tests.reference.reach import SPECK, bounds, gap
+
 # The order in which the places of a 4x4 cell, counted row by row, are decided: Bayer's mask is 0 2, 3 1 in both sizes.
 ORDER = [0, 10, 2, 8, 5, 15, 7, 13, 1, 11, 3, 9, 4, 14, 6, 12]
 
@@ -48,11 +50,13 @@ def nearest(point, points, allowed):
     return int(np.argmin(distances))
 
 
-def dither(wanted, alpha, points, entry_alpha, weights, passes):
+def dither(wanted, pixels, points, palette, space, weights, passes, is_bounded=True):
     """Indices (H, W) of a picture (H, W, dims) and entries (n, dims) in the space of the search.
 
-    alpha (H, W) and entry_alpha (n) are 8-bit values; pixels of alpha 0 have the first entry of alpha 0.
+    pixels (H, W, 4) are 8-bit values; those of alpha 0 have the first entry of alpha 0.
     """
+    alpha, entries = pixels[..., 3], palette.rgba().astype(int)
+    entry_alpha, limits = entries[:, 3], bounds(palette, space, True)
     height, width = alpha.shape
     clear = np.flatnonzero(entry_alpha == 0)
     some = np.ones(len(points), bool)
@@ -65,12 +69,22 @@ def dither(wanted, alpha, points, entry_alpha, weights, passes):
     def allowed(y, x):
         return opaque if alpha[y, x] == 255 and opaque.any() else some
 
+    def chosen(point, y, x):
+        """The entry of a pixel: of those within reach of its colour, if there are such, the nearest to a point."""
+        entry, own = (nearest(at, points, allowed(y, x)) for at in (point, wanted[y, x]))
+        gaps = np.array([gap(pixels[y, x], e, 255, space.alpha) for e in entries])
+        reach = max(SPECK, limits[own][2] // 8 * 7) + (gaps[own] if gaps[own] > SPECK else 0)
+        near = allowed(y, x) & (gaps <= reach)
+        if near[entry] or not is_bounded:
+            return entry
+        return nearest(point, points, near) if near.any() else own
+
     for y in range(height):
         for x in range(width):
             if alpha[y, x] == 0:
                 indices[y, x] = clear[0]
             else:
-                indices[y, x] = nearest(wanted[y, x], points, allowed(y, x))
+                indices[y, x] = chosen(wanted[y, x], y, x)
                 errors[y, x] = points[indices[y, x]] - wanted[y, x]
     for _ in range(passes):
         for place in ORDER:
@@ -80,7 +94,7 @@ def dither(wanted, alpha, points, entry_alpha, weights, passes):
                     if alpha[y, x] > 0:
                         moved = (gather(errors, weights, y, x) + middle // 2) // middle
                         point = np.clip(points[indices[y, x]] - moved, -2048, 2048)
-                        decided.append((y, x, nearest(point, points, allowed(y, x))))
+                        decided.append((y, x, chosen(point, y, x)))
             for y, x, entry in decided:
                 errors[y, x] += points[entry] - points[indices[y, x]]
                 indices[y, x] = entry

@@ -20,6 +20,7 @@ from clquant.spatial import atlas, solve
 from clquant.spatial.statistics import Statistics, statistics
 from tests.reference import search as search_reference
 from tests.reference import spatial as reference
+from tests.reference.halftone import as_rgba
 
 
 def on_device(queue, array):
@@ -44,9 +45,8 @@ def test_sums_equal_the_reference(queue, rng, channels, form):
     points = opponent.points(space, colors)
     wanted = opponent.points(space, image.reshape(-1, channels)).reshape(*image.shape[:2], -1)
     shown = Palette(np.append(colors, [[0, 0, 0, 0]], axis=0)) if channels == 4 else palette
-    indices = search_reference.dither(
-        wanted, alpha, opponent.points(space, shown.rgba()), shown.rgba()[:, 3], kernel.astype(np.int64), 1
-    )
+    shown_points, weights = opponent.points(space, shown.rgba()), kernel.astype(np.int64)
+    indices = search_reference.dither(wanted, as_rgba(image), shown_points, shown, space, weights, 1, is_bounded=False)
     if form == "lanes" and not session.limits.is_cpu:
         pytest.skip("the form for CPUs")
     with force_variant(form), session.scope() as scope:
@@ -96,7 +96,7 @@ def test_less_visual_error_than_a_k_means_palette(queue, sample):
     ours = SpatialPalette(8, queue=queue).fit(image)
     other = KMeansPalette(8, queue=queue).fit(image)
     error = visual_error(image, other.transform(image, "search"))
-    assert visual_error(image, ours.transform(image)) < 0.6 * error
+    assert visual_error(image, ours.transform(image)) < 0.7 * error
     assert np.array_equal(ours.transform(image), ours.palette_.colors[ours.predict(image, dither="search")])
     assert np.array_equal(ours.fit_predict(image), ours.predict(image))
     assert ours.quantize(image, None).palette == ours.palette_

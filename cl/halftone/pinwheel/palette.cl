@@ -1,6 +1,7 @@
 #include "common/philox.h"
 #include "halftone/halftone.h"
 #include "mapping/nearest.h"
+#include "dithering/reach.h"
 
 #define PALETTE_NAMES tables, points, colors, starts, list, grid, shift, transparent, missing
 
@@ -50,7 +51,8 @@ inline int4 first_error(int4 color, int amplitude, int block_x, int block_y, uin
  * edges          short4 [4 N][edge rows][blocks of a phase in a row].
  * all_waiting    local short4 [SLOTS][work-group].
  * Constants: BLOCK, PIXELS, SLOTS, PHASE, LAST_SLOT. Bounds: as in halftone/pinwheel/levels.cl, in each component. */
-__kernel void halftone_palette(PALETTE_PARAMETERS, __global const uchar *image, __global INDEX *output,
+__kernel void halftone_palette(PALETTE_PARAMETERS, __global const int4 *bounds, int n_entries,
+                               __global const uchar *image, __global INDEX *output,
                                __global const ushort8 *path, __global const ushort *rim, __global const short4 *weights,
                                __global const short *light, __global const uchar *codes, __global const ushort *shares,
                                __global short4 *edges, __local short4 *all_waiting, int4 picture, int4 blocks,
@@ -101,10 +103,15 @@ __kernel void halftone_palette(PALETTE_PARAMETERS, __global const uchar *image, 
         reached = (reached * shares[k]) >> 8;
         const int4 worth = worth_of(color, light);
         const int4 aim = color_of(worth + ((reached * gain) >> 4), codes);
-        const int entry = nearest_to_color(space_coordinates(aim, tables), aim, points, colors, PALETTE_CELLS);
+        int entry = nearest_to_color(space_coordinates(aim, tables), aim, points, colors, PALETTE_CELLS);
+        if (gap(color, colors[entry]) > SPECK) {
+            const int own =
+                nearest_to_color(space_coordinates(color, tables), color, points, colors, PALETTE_CELLS);
+            entry = within_reach(entry, own, color, colors, bounds, n_entries);
+        }
         output[at] = (INDEX)entry;
-        const int4 error =
-            clamp(worth + reached - worth_of(colors[entry], light), (int4)(-error_limit), (int4)(error_limit));
+        const int4 most = (int4)(min(bounds[entry].w, error_limit));
+        const int4 error = clamp(worth + reached - worth_of(colors[entry], light), -most, most);
         const short4 weight = weights[step.s1 >> 10];
         int4 first = (error * weight.s1) >> 4, second = (error * weight.s2) >> 4, third = (error * weight.s3) >> 4;
         first = outside(y + (step.s5 >> 8) - 2, x + (step.s5 & 255) - 2, picture) ? (int4)0 : first;

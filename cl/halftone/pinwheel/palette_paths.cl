@@ -1,4 +1,6 @@
 #include "common/philox.h"
+#include "mapping/nearest.h"
+#include "dithering/reach.h"
 #include "halftone/halftone.h"
 #include "halftone/pinwheel/palette_paths.h"
 
@@ -139,18 +141,18 @@ __kernel void scatter_paths(__global const INDEX *entries, __global INDEX *outpu
  * order          uint [N * N + 2], where PTX: the place of the pixel k of the scan, and from bit 16 on that of one to
  *                ask for when k - 1 is due.
  * nearest        INDEX [2^24]: of the colour R | G << 8 | B << 16 (mapping/plain_table.cl).
- * colors         uint [entries of the palette]: R | G << 8 | B << 16.
- * worths         uint2 [entries]: what `worth_of` makes of their values, less than none: the low halves of -R and, from bit
- *                16 on, of -G; -B.
+ * colors         int4 [entries of the palette]; bounds, n_entries: dithering/reach.h.
+ * worths         uint4 [entries]: what `worth_of` makes of their values, less than none: the low halves of -R and, from bit
+ *                16 on, of -G; -B; R | G << 8 | B << 16; the most of an error that is passed on.
  * light, codes, edges: as in halftone/pinwheel/palette.cl.
  * shares         ushort [16]: what counts of an error that reaches a pixel, in 1/256, by the code of its place.
  * Local memory   uint and short [4 N + 4][LANES]; int [16].
- * Constants: BLOCK (at least 4), PHASE, LANES, GROUP, CHANNELS (1 or 3), INDEX, LINEAR (0: worths are 16 times the
+ * Constants: those of mapping/nearest.h and dithering/reach.h; BLOCK (at least 4), PHASE, LANES, GROUP, LINEAR (0: worths are 16 times the
  * values), NEAR_COLORS (1: at most 256 colours, held in local memory), PTX (1: on NVIDIA's GPUs); weights of the kinds
  * of pixels in sixteenths: STRAIGHT_1..3, CORNER_1..3, FIRST_1..3 (outward), AFTER_1..2 (inward). */
 __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX *entries, __global const uint *order,
-                                     __global const INDEX *nearest, __global const uint *colors,
-                                     __global const uint2 *worths, __global const short *light,
+                                     __global const INDEX *nearest, __global const int4 *colors,
+                                     __global const int4 *bounds, int n_entries, __global const uint4 *worths, __global const short *light,
                                      __global const uchar *codes, __global const ushort *shares, __global short4 *edges,
                                      int4 picture, int4 blocks, int error_limit, int amplitude, int gain, uint4 key)
 {
@@ -159,11 +161,11 @@ __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX 
     const int lane = (int)get_local_id(0), block_y = first_row_of(blocks) + (int)get_global_id(1);
     const int block_x = block_column((int)get_global_id(0), block_y);
 #if NEAR_COLORS
-    __local uint2 shades[256];
+    __local uint4 shades[256];
     for (int i = lane; i < 256; i += LANES)
         shades[i] = worths[i];
 #else
-    __global const uint2 *shades = worths;
+    __global const uint4 *shades = worths;
 #endif
     __local int near_shares[SHARES];
     for (int i = lane; i < SHARES; i += LANES)
@@ -178,6 +180,7 @@ __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX 
     const size_t begin = (get_global_id(1) * get_num_groups(0) + get_group_id(0)) * (4 * QUADS * LANES) + lane;
     const int count = edge_rows_of(blocks) * half_of(blocks);
     path_scan_t scan = {.nearest = nearest, .light = light, .codes = codes, .shades = shades, .shares = near_shares};
+    scan.colors = colors, scan.bounds = bounds, scan.n_entries = n_entries;
     scan.limit = error_limit, scan.gain = gain;
     scan.paths = paths + begin, scan.entries = entries + begin, scan.order = order;
     scan.two = two + lane, scan.one = one + lane;
@@ -185,7 +188,7 @@ __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX 
 #if PHASE == 0
     const uint color = present(&scan) & 0xffffffu;
     int3 start = 0;
-    if ((int)present(&scan) >= 0 && (colors[nearest[color]] & 0xffffffu) != color) {
+    if ((int)present(&scan) >= 0 && worths[nearest[color]].z != color) {
         const uint4 words = block_random(block_x, block_y, 0, 0u, key);
         start = (int3)(start_error(words.s0, amplitude), start_error(words.s1, amplitude),
                        start_error(words.s2, amplitude));

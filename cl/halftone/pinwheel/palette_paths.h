@@ -11,9 +11,9 @@
 
 /* Worths of the palette's entries are near at hand where they are few, as every step waits for one. */
 #if NEAR_COLORS
-typedef __local const uint2 *shades_t;
+typedef __local const uint4 *shades_t;
 #else
-typedef __global const uint2 *shades_t;
+typedef __global const uint4 *shades_t;
 #endif
 
 /* The scan of one block: its tables, where it stands, and the errors that are on their way. */
@@ -21,7 +21,9 @@ typedef struct {
     __global const INDEX *nearest;
     __global const short *light;
     __global const uchar *codes;
-    shades_t shades; /* worths of entries, red and green in a word, less than none */
+    shades_t shades; /* worths of entries, red and green in a word, less than none; their colour; a bound */
+    __global const int4 *colors, *bounds; /* dithering/reach.h */
+    int n_entries;
     __local const int *shares; /* what counts of an error that reaches a pixel, by the code of its place */
     int limit, gain;
     __global const uint *paths; /* the block's pixels, LANES apart */
@@ -77,7 +79,7 @@ INLINE uint place_of(const path_scan_t *scan, int3 worth, int3 reached)
 }
 #endif
 
-INLINE int3 taken_off(uint2 shade)
+INLINE int3 taken_off(uint4 shade)
 {
     return (int3)((int)(short)shade.x, (int)shade.x >> 16, (int)shade.y);
 }
@@ -192,6 +194,17 @@ INLINE void read_ahead(path_scan_t *scan)
 }
 #endif
 
+/* The entry that a pixel shows in place of the one nearest to its aim. */
+INLINE uint entry_within_reach(const path_scan_t *scan, uint pixel, uint entry)
+{
+    const int3 off = unpacked(pixel) - unpacked(scan->shades[entry].z), size = max(off, -off);
+    if (max(max(size.x, size.y), size.z) <= SPECK)
+        return entry;
+    const int own = (int)entry_at(scan->nearest + (pixel & 0xffffffu));
+    const int4 color = (int4)(unpacked(pixel), WHITE);
+    return (uint)within_reach((int)entry, own, color, scan->colors, scan->bounds, scan->n_entries);
+}
+
 /* Decide the present pixel and split its error in sixteenths, `weights` of them to three receivers; `two` and `one` are
  * the queue's entry of the next pixel. With `marked` the top bits of a pixel clear what would leave the picture: 31 of a
  * pixel outside, 30 to 28 of the shares. */
@@ -199,14 +212,16 @@ INLINE void decide(path_scan_t *scan, int marked, int3 weights, int3 extra, __lo
                    __local const short *one)
 {
     const uint pixel = present(scan), marks = marked ? pixel : 0u, place = scan->here;
-    const int limit = scan->limit;
     const int3 worth = worth_of(scan, unpacked(pixel));
     const int3 arrived = scan->carry + scan->inflow + extra;
     const int3 reached = (int)marks < 0 ? arrived : arrived * scan->shares[pixel >> 24 & 15u] >> 8;
-    const uint entry = entry_at(scan->nearest + place_of(scan, worth, reached));
+    const uint wanted = entry_at(scan->nearest + place_of(scan, worth, reached));
     scan->inflow = queued(two, one);
     read_ahead(scan);
-    const int3 wrong = worth + taken_off(scan->shades[entry]);
+    const uint entry = entry_within_reach(scan, pixel, wanted);
+    const uint4 shade = scan->shades[entry];
+    const int3 wrong = worth + taken_off(shade);
+    const int limit = (int)marks < 0 ? scan->limit : min((int)shade.w, scan->limit);
     scan->entries[place * LANES] = (INDEX)entry;
     const int3 error = clamp(reached + ((int)marks < 0 ? (int3)(0) : wrong), (int3)(-limit), (int3)(limit));
     scan->first = marks & 1u << 30 ? (int3)(0) : error * weights.x >> 4;

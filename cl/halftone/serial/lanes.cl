@@ -1,5 +1,6 @@
 #define COMPONENTS 3
 #include "mapping/candidates_lanes.h"
+#include "dithering/reach.h"
 typedef short8 lanes_t;
 #define LOAD(from) vload8(0, from)
 #define STORE(lanes, to) vstore8(lanes, 0, to)
@@ -8,8 +9,10 @@ typedef short8 lanes_t;
 #define FROM_ABOVE(errors, above) (lanes_t)(above, (errors).s0123, (errors).s45, (errors).s6)
 #define EACH_LANE(f, a, b)                                                                                             \
     f(a, b, 0), f(a, b, 1), f(a, b, 2), f(a, b, 3), f(a, b, 4), f(a, b, 5), f(a, b, 6), f(a, b, 7)
-#define PARAMETERS LANE_PARAMETERS, __global const uint *colors, __global const uchar *image, __global INDEX *output
-#define NEEDED tables, LANE_CELLS, transparent, missing, colors, image, output
+#define PARAMETERS                                                                                                     \
+    LANE_PARAMETERS, __global const uint *shades, __global const int4 *colors, __global const int4 *bounds,            \
+        int n_entries, __global const uchar *image, __global INDEX *output
+#define NEEDED tables, LANE_CELLS, transparent, missing, shades, colors, bounds, n_entries, image, output
 
 /* How far the last row is behind the first. */
 #define BEHIND (2 * (LANES - 1))
@@ -37,9 +40,9 @@ inline short value_of(__global const uchar *image, const pixels_t *pixels, uint 
     return image[CHANNELS * pixel_of(pixels, lane)];
 }
 
-inline uint color_of(__global const uint *colors, const uint *entries, uint lane)
+inline uint shade_of(__global const uint *shades, const uint *entries, uint lane)
 {
-    return colors[entries[lane]];
+    return shades[entries[lane]];
 }
 
 /* All bits of lanes that are inside. */
@@ -55,10 +58,11 @@ inline void load(__global const uchar *image, const pixels_t *pixels, lanes_t *v
     value[2] = (lanes_t)(EACH_LANE(value_of, image + CHANNELS - 1, pixels));
 }
 
-inline void quantize(PARAMETERS, const pixels_t *pixels, const lanes_t *value, lanes_t *shown)
+/* The nearest entries of the lanes' values. */
+inline void search(PARAMETERS, const lanes_t *value, uint *entries)
 {
     int points[COMPONENTS][LANES];
-    uint keys[LANES], cells[LANES], entries[LANES];
+    uint keys[LANES], cells[LANES];
     int8 color[COMPONENTS];
     for (int c = 0; c < COMPONENTS; ++c) {
         color[c] = convert_int8(value[c]);
@@ -79,26 +83,67 @@ inline void quantize(PARAMETERS, const pixels_t *pixels, const lanes_t *value, l
     const int8 layer = (color[2] >> shift) * grid.y + (color[1] >> shift);
     vstore8(as_uint8(layer * grid.x + (color[0] >> shift)), 0, cells);
 #pragma unroll
-    for (uint lane = 0; lane < LANES; ++lane) {
+    for (uint lane = 0; lane < LANES; ++lane)
         entries[lane] = nearest_in_lanes(&points[0][lane], LANES, keys[lane], spans[cells[lane]], blocks);
-        if (is_inside(pixels, lane))
-            output[pixel_of(pixels, lane)] = (INDEX)entries[lane];
-    }
-    const uint8 found = (uint8)(EACH_LANE(color_of, colors, entries));
-    for (int c = 0; c < COMPONENTS; ++c)
-        shown[c] = convert_short8(found >> (uint)(8 * c) & 255u);
 }
 
-/* Shows the lanes' pixels. `errors` holds what is added to them, and gets their errors, which are 0 outside. */
+/* The largest differences of two colours' channels. */
+inline lanes_t gap_in_lanes(const lanes_t *a, const lanes_t *b)
+{
+    lanes_t most = 0;
+    for (int c = 0; c < COMPONENTS; ++c)
+        most = max(most, max(a[c] - b[c], b[c] - a[c]));
+    return most;
+}
+
+/* What entries show, and the most of an error that each passes on. */
+inline lanes_t show_entries(__global const uint *shades, const uint *entries, lanes_t *shown)
+{
+    const uint8 found = (uint8)(EACH_LANE(shade_of, shades, entries));
+    for (int c = 0; c < COMPONENTS; ++c)
+        shown[c] = convert_short8(found >> (uint)(8 * c) & 255u);
+    return convert_short8(found >> 24u);
+}
+
+/* `within_reach` of a lane's pixel, whose values are LANES apart. */
+inline uint lane_within_reach(PARAMETERS, const int *at, uint entry)
+{
+    const int4 color = (int4)(at[0], at[LANES], at[2 * LANES], 255);
+    const int4 point = space_coordinates(color, tables);
+    const int own_at[4] = {point.x, point.y, point.z, point.w};
+    const uint2 span = spans[cell_of(point, grid, shift)];
+    const int own = (int)nearest_in_lanes(own_at, 1, packed_color(color), span, blocks);
+    return (uint)within_reach((int)entry, own, color, colors, bounds, n_entries);
+}
+
+/* Shows the lanes' pixels. `errors` holds what is added to them, and gets what they pass on, which is 0 outside. */
 inline void show(PARAMETERS, const pixels_t *pixels, lanes_t *errors)
 {
-    lanes_t value[COMPONENTS], shown[COMPONENTS];
-    load(image, pixels, value);
+    lanes_t color[COMPONENTS], value[COMPONENTS], shown[COMPONENTS];
+    uint entries[LANES];
+    load(image, pixels, color);
     for (int c = 0; c < COMPONENTS; ++c)
-        value[c] = clamp(value[c] + errors[c], (lanes_t)0, (lanes_t)255);
-    quantize(NEEDED, pixels, value, shown);
+        value[c] = clamp(color[c] + errors[c], (lanes_t)0, (lanes_t)255);
+    search(NEEDED, value, entries);
+    lanes_t most = show_entries(shades, entries, shown);
+    const lanes_t off = gap_in_lanes(color, shown);
+    const ulong2 far = as_ulong2(off > (lanes_t)SPECK);
+    if (far.x | far.y) {
+        int at[COMPONENTS * LANES];
+        short gaps[LANES];
+        for (int c = 0; c < COMPONENTS; ++c)
+            vstore8(convert_int8(color[c]), c, at);
+        vstore8(off, 0, gaps);
+        for (uint lane = 0; lane < LANES; ++lane)
+            if (gaps[lane] > SPECK)
+                entries[lane] = lane_within_reach(NEEDED, at + lane, entries[lane]);
+        most = show_entries(shades, entries, shown);
+    }
+    for (uint lane = 0; lane < LANES; ++lane)
+        if (is_inside(pixels, lane))
+            output[pixel_of(pixels, lane)] = (INDEX)entries[lane];
     for (int c = 0; c < COMPONENTS; ++c)
-        errors[c] = (value[c] - shown[c]) & inside_of(pixels);
+        errors[c] = clamp(value[c] - shown[c], -most, most) & inside_of(pixels);
 }
 
 /* halftone/serial/tiles.cl's wavefronts in the shape that CPUs run fast, equal bit for bit: LANES rows in the lanes
@@ -113,7 +158,9 @@ inline void show(PARAMETERS, const pixels_t *pixels, lanes_t *errors)
  * state          short [strips in all][3][COMPONENTS][LANES]: the vectors at the end of a strip's tile.
  * top            short [COMPONENTS][width]: the errors of the picture's row before.
  * lowest         short [strips in all][COMPONENTS][width]: the errors of each strip's last row.
- * Constants: mapping/candidates_lanes.h's. */
+ * shades         uint [entries]: R | G << 8 | B << 16 | the most of an error that is passed on, 255 being all, << 24.
+ * colors         int4 [entries]; bounds, n_entries: dithering/reach.h.
+ * Constants: those of dithering/reach.h and of mapping/candidates_lanes.h. */
 __kernel void halftone_serial_lanes(PARAMETERS, __global short *state, __global const short *top,
                                     __global short *lowest, int rows, int width, int strips, int columns, int wave,
                                     int first_tile)

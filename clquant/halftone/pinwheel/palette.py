@@ -14,6 +14,7 @@ import numpy.typing as npt
 from clquant import flow, runtime
 from clquant.color import spaces
 from clquant.color.palette import Palette
+from clquant.dithering import bounds
 from clquant.flow import Portion, Steps
 from clquant.halftone.pinwheel import palette_paths
 from clquant.halftone.pinwheel.bands import MAX_SIDE, BandBlocks, edge_row_bytes
@@ -153,7 +154,8 @@ class _Pinwheel:
         self._phases = []
         for phase in (OUTWARD, INWARD):
             constants = phase_constants(settings.block_size, settings.scan, phase)
-            program = session.program(FILE, **on_device.constants(picture.channels), **constants)
+            limits = bounds.constants(on_device.space)
+            program = session.program(FILE, **on_device.constants(picture.channels), **limits, **constants)
             path, rim, weights = (scope.copy_of(a) for a in _tables(settings.block_size, settings.scan, phase))
             shares = scope.copy_of(error_shares(fade, settings.block_size, settings.scan, phase))
             tables = {**shared, "path": path, "rim": rim, "weights": weights, "shares": shares}
@@ -172,6 +174,7 @@ class _Pinwheel:
                 (blocks.half, end - begin),
                 (lanes, 1),
                 **self._on_device.arguments(),
+                **bounds.on_the_device(self._on_device, plain=True),
                 **tables,
                 image=portion.pixels,
                 output=portion.out,

@@ -12,13 +12,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant import runtime
 from clquant.color.palette import Palette
+from clquant.dithering import bounds
 from clquant.flow import Portion
 from clquant.halftone.pinwheel.bands import BandBlocks, half_blocks, rows_that_fill
 from clquant.halftone.pinwheel.layout import error_shares, pack_path
@@ -38,7 +38,7 @@ GROUP = 256
 """Work-items that bring a row of a group's blocks into order."""
 ENTRY_BYTES = 6
 """Of an error that waits in local memory: three components of 16 bits."""
-NEAR_BYTES = 8 * 256 + 4 * 16
+NEAR_BYTES = 16 * 256 + 4 * 16
 """Of the worths of the palette's entries and the shares of errors in local memory."""
 HALF_VALUE = 8
 """What `cl/halftone/pinwheel/palette_paths.cl` adds to worths that are 16 times values."""
@@ -172,11 +172,16 @@ def _phase(block_size: int, phase: int, in_picture_order: bool, fade: int) -> _P
     return _Phase(constants, packed, place, (order[due] | order[asked] << 16).astype(np.uint32), shares)
 
 
-def _taken_off(colors: npt.NDArray[np.uint8], common: Common) -> npt.NDArray[np.uint32]:
-    """(k, 2) uint32: `worths` of `cl/halftone/pinwheel/palette_paths.cl`."""
-    less = -(common.light[colors[:, :3]].astype(np.int64) + (0 if common.linear else HALF_VALUE))
-    red, green, blue = less.T
-    return np.stack([red & 0xFFFF | (green & 0xFFFF) << 16, blue & 0xFFFFFFFF], axis=1).astype(np.uint32)
+def _worths(on_device: PaletteOnDevice, common: Common, count: int) -> npt.NDArray[np.uint32]:
+    """(count, 4) uint32: `worths` of `cl/halftone/pinwheel/palette_paths.cl`; of entries that are not there 0."""
+    colors = on_device.palette.rgba()[:, :3].astype(np.int64)
+    red, green, blue = -(common.light[colors].astype(np.int64) + (0 if common.linear else HALF_VALUE)).T
+    made = np.zeros((count, 4), np.uint32)
+    made[: len(colors), 0] = red & 0xFFFF | (green & 0xFFFF) << 16
+    made[: len(colors), 1] = blue & 0xFFFFFFFF
+    made[: len(colors), 2] = colors @ np.array([1, 1 << 8, 1 << 16])
+    made[: len(colors), 3] = bounds.bounds(on_device.palette, on_device.space, plain=True)[:, 3]
+    return made
 
 
 class PathScan:
@@ -194,27 +199,23 @@ class PathScan:
     ) -> None:
         self._block, self._common = block_size, common
         self._entry_bytes = palette.index_dtype.itemsize
-        nearest = plain_table(on_device)
-        few, index = palette.index_dtype == np.uint8, "uchar" if palette.index_dtype == np.uint8 else "ushort"
-        colors = np.zeros((256 if few else len(palette), 4), np.uint8)
-        colors[: len(palette)] = palette.rgba()
-        worths = _taken_off(colors, common)
-        tables: dict[str, npt.NDArray[Any]] = {
-            "colors": colors,
-            "worths": worths,
-            "light": common.light,
-            "codes": common.codes,
+        few = palette.index_dtype == np.uint8
+        self._tables = {
+            "nearest": plain_table(on_device),
+            "colors": on_device.colors,
+            **bounds.on_the_device(on_device, plain=True),
+            "worths": scope.copy_of(_worths(on_device, common, 256 if few else len(palette))),
+            "light": scope.copy_of(common.light),
+            "codes": scope.copy_of(common.codes),
         }
-        self._tables = {"nearest": nearest, **{name: scope.copy_of(table) for name, table in tables.items()}}
         words = few and block_size % 4 == 0 and picture.width % 4 == 0
         ptx = session.limits.is_nvidia and session.limits.compute_capability >= 70
         forms = {"WORDS": int(words), "NEAR_COLORS": int(few), "PTX": int(ptx)}
         self._phases = []
         for phase in (OUTWARD, INWARD):
             made = _phase(block_size, phase, ptx, fade_of(palette))
-            program = session.program(
-                FILE, **made.constants, **forms, CHANNELS=picture.channels, INDEX=index, LINEAR=int(common.linear)
-            )
+            given = {**on_device.constants(picture.channels), **bounds.constants(on_device.space)}
+            program = session.program(FILE, **made.constants, **forms, **given, LINEAR=int(common.linear))
             path, place, order, shares = (
                 scope.copy_of(table) for table in (made.path, made.place, made.order, made.shares)
             )

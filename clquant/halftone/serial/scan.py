@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from clquant import flow, runtime
 from clquant.color import spaces
-from clquant.color.palette import Palette
-from clquant.dithering import diffusion_waves
+from clquant.dithering import bounds, diffusion_waves
 from clquant.dithering.error_diffusion import MAX_SIDE, Diffused
 from clquant.flow import Steps
 from clquant.halftone.serial import lanes as serial_lanes
@@ -26,6 +25,7 @@ from clquant.halftone.serial.tiles import SerialTiles
 from clquant.halftone.serial.warps import SerialWarps
 from clquant.images import Picture
 from clquant.mapping.palette_cache import open_palette
+from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.mapping.search import is_cpu
 
 MAX_KEPT_PIXELS = 1 << 22
@@ -113,8 +113,14 @@ class Classic(Diffused):
                 yield steps
             return
         with open_palette(session, palette, spaces.space(self.color_space, alpha=False), picture.pixels) as on_device:
-            given = {**on_device.lane_arguments(), "colors": scope.copy_of(_packed(palette))}
-            constants, sizes = on_device.constants(picture.channels), (picture.height, picture.width)
+            given = {
+                **on_device.lane_arguments(),
+                **bounds.on_the_device(on_device, plain=True),
+                "colors": on_device.colors,
+                "shades": on_device.cached("shades", lambda: _shades(on_device)),
+            }
+            constants = {**on_device.constants(picture.channels), **bounds.constants(on_device.space)}
+            sizes = picture.height, picture.width
             yield _steps(SerialLanes(session, scope, serial_lanes.PALETTE, constants, given, *sizes), picture)
 
     def open_below(self, session: runtime.Session, scope: runtime.Scope, picture: Picture) -> Any:
@@ -122,9 +128,11 @@ class Classic(Diffused):
         return super().open(session, scope, picture)
 
 
-def _packed(palette: Palette) -> npt.NDArray[np.uint32]:
-    """(k,) uint32: R | G << 8 | B << 16 of each entry."""
-    return palette.rgba()[:, :3].astype(np.uint32) @ np.array([1, 1 << 8, 1 << 16], np.uint32)
+def _shades(on_device: PaletteOnDevice) -> runtime.Buffer:
+    """(k,) uint32: R | G << 8 | B << 16 of each entry, and the most of an error << 24; 255 is all of one."""
+    most = np.minimum(bounds.bounds(on_device.palette, on_device.space, plain=True)[:, :1], 255)
+    parts = np.concatenate([on_device.palette.rgba()[:, :3], most], axis=1).astype(np.uint32)
+    return on_device.scope.copy_of(parts @ np.array([1, 1 << 8, 1 << 16, 1 << 24], np.uint32))
 
 
 @dataclass(frozen=True)

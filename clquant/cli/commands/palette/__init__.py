@@ -223,11 +223,11 @@ def _one(
         result.palette.write(args.save_palette)
     if args.show:
         terminal.show(result)
+    specks = work.specks(result.to_array(), picture) if args.stats else None
     if args.stats and not common.wants_json(args):
         height, width = result.shape
-        streams.write_text(
-            work.stats_table(f"{streams.printable(str(source.relative))}, {width}x{height}", result) + "\n"
-        )
+        title = f"{streams.printable(str(source.relative))}, {width}x{height}, speck error {specks:.2f}"
+        streams.write_text(work.stats_table(title, result) + "\n")
 
     input_bytes = loaded.file_bytes(source)
 
@@ -242,7 +242,7 @@ def _one(
             if written is made:
                 note_lost(args, source, target, loaded.lost(kind))
         seconds = time.perf_counter() - begin
-        return partial(_report, args, source, target, result, error, (len(written), input_bytes), seconds)
+        return partial(_report, args, source, target, result, error, (len(written), input_bytes), seconds, specks)
 
     return finish
 
@@ -275,6 +275,7 @@ def _report(
     error: float,
     sizes: tuple[int, int | None],
     seconds: float,
+    specks: float | None,
 ) -> None:
     where = "the terminal" if args.show or not args.stats else "statistics"
     losses = " with this format's losses" if target is not None and kind_of(target) in LOSSY else ""
@@ -290,6 +291,7 @@ def _report(
         n_colors=len(result.palette),
         colors=work.shares(result) if args.stats and common.wants_json(args) else result.palette.hex(),
         psnr=error,
+        **({} if specks is None else {"speck_error": specks}),
         bytes=nbytes,
         input_bytes=sizes[1],
         seconds=seconds,

@@ -129,6 +129,13 @@ def psnr(seen: npt.NDArray[np.uint8], picture: npt.NDArray[Any], queue: CommandQ
     return float(clquant.quality.psnr(_as_seen(picture, alpha), _as_seen(seen, alpha), queue=queue))
 
 
+def specks(seen: npt.NDArray[np.uint8], picture: npt.NDArray[Any]) -> float:
+    """`clquant.quality.speck_error` of a result's colours and its picture, as `psnr` looks at them."""
+    picture = narrowed(picture)
+    alpha = 4 in (picture.shape[2], seen.shape[2])
+    return clquant.quality.speck_error(_as_seen(picture, alpha), _as_seen(seen, alpha))
+
+
 def count_of(colors: int) -> str:
     """Name a number of colours."""
     return "1 colour" if colors == 1 else f"{colors} colours"
