@@ -129,10 +129,10 @@ inline void add_sum(__global uint *sums, size_t place, size_t high, wide_t sum)
 
 /* Sums of the blocks of each codeword.
  *
- * NDRange: 1-D, ceil(count / RUN) * WORDS work-items rounded up to whole groups of any size, each for four components of
- * RUN blocks in the order of codewords. count: at most 2^22, so that sums of bytes stay below 2^30; with WEIGHTED and DEEP
- * 2^18. A codeword's WIDE sums of a run are added as a low half of 14 bits, 2^16 times at most, and a high half below 2^32.
- * sums: added to.
+ * NDRange: 1-D, ceil(count / RUN) * WORDS work-items rounded up to whole groups of any size, each for four components
+ * of RUN blocks in the order of codewords. count: at most 2^22, so that sums of bytes stay below 2^30; with WEIGHTED
+ * and DEEP 2^18. A codeword's WIDE sums of a run are added as a low half of 14 bits, 2^16 times at most, and a high
+ * half below 2^32. sums: added to.
  */
 __kernel void vq_accumulate(__global const value_t *blocks, __global const uint2 *order, const uint count,
                             __global const ushort *weights, __global uint *sums, const uint capacity)

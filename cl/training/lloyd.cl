@@ -3,7 +3,8 @@
  * design by stochastic relaxation", 1992). No step needs the host: what it finds stays on the device.
  *
  * Blocks are rows of K components of at most LARGEST in pieces of at most 2^22, or 2^18 with DEEP. Weights W of all
- * blocks and squared errors are bounded by the host: LARGEST^2 K W < 2^63. So sums of weighted components times 256, and the errors, are exact in 64 bits.
+ * blocks and squared errors are bounded by the host: LARGEST^2 K W < 2^63. So sums of weighted components times 256,
+ * and the errors, are exact in 64 bits.
  *
  * Constants: P, Q, C, ALIGNED, DEEP (training/block.h); WEIGHTED (whether blocks carry weights of 0..4095),
  * LARGEST (of components), RUN (training/accumulate.h).
@@ -42,12 +43,14 @@ inline ulong take_sum(__global sum_t *sums, size_t place, uint capacity, uint pa
 
 /* The sums of a piece become part of the totals, and are emptied.
  *
- * NDRange: 1-D, groups of any size, one for each of `size` codewords; more do nothing. piece: its number. adds: whether to
- * what is there. errors: per codeword, its blocks' squared error less their squared lengths (|c|^2 n - 2 c.S; may wrap below 0). worst: emptied.
+ * NDRange: 1-D, groups of any size, one for each of `size` codewords; more do nothing. piece: its number. adds: whether
+ * to what is there. errors: per codeword, its blocks' squared error less their squared lengths (|c|^2 n - 2 c.S; may
+ * wrap below 0). worst: emptied.
  * Local memory: error, one ulong per work-item.
  */
 __kernel void vq_fold(__global sum_t *sums, const uint size, const uint piece, const uint adds,
-                      __global const value_t *codebook, __global ulong *totals, __global ulong *errors, __global uint *worst, const uint capacity,
+                      __global const value_t *codebook, __global ulong *totals, __global ulong *errors,
+                      __global uint *worst, const uint capacity,
                       const uint parts, __local ulong *error)
 {
     const uint j = get_group_id(0);

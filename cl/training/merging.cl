@@ -1,5 +1,6 @@
-/* Merging codewords with their nearest neighbours (Equitz, "A new vector quantization clustering algorithm", 1989), many
- * at a time: a codeword may go if that costs less error than if its neighbour went, so that of each pair one stays.
+/* Merging codewords with their nearest neighbours (Equitz, "A new vector quantization clustering algorithm", 1989),
+ * many at a time: a codeword may go if that costs less error than if its neighbour went, so that of each pair one
+ * stays.
  *
  * Constants: P, Q, C, ALIGNED, DEEP (training/block.h), DISTANCE_SHIFT.
  */

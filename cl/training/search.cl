@@ -70,9 +70,10 @@ inline bool is_allowed(uint j, uint passed)
 /* Nearest codewords, blocks held in registers.
  *
  * NDRange: 1-D, ceil(count / BLOCKS) work-items rounded up to whole groups of any size.
- * image: height x width x C components. columns: blocks in a block row. count: blocks. codebook: padded x WORDS word_t and bias: padded score_t, -|c|^2, the last ones perhaps zeros with a bias below every
- * score (-2^24 in fp32, -2^30 in integers, -2^62 in 64 bits). indices: written from offset to offset + count.
- * own: count INDEX, read only with EXCLUDING.
+ * image: height x width x C components. columns: blocks in a block row. count: blocks. codebook: padded x WORDS word_t
+ * and bias: padded score_t, -|c|^2, the last ones perhaps zeros with a bias below every score (-2^24 in fp32, -2^30 in
+ * integers, -2^62 in 64 bits). indices: written from offset to offset + count. own: count INDEX, read only with
+ * EXCLUDING.
  * Local memory: tile TILE * WORDS word_t, tile_bias TILE score_t.
  */
 __kernel void vq_encode(__global const value_t *image, const uint height, const uint width, const uint columns,

@@ -5,8 +5,9 @@
  *
  * Products and sums are written `a * b + c`, which compilers may fuse: every partial sum is exact either way.
  *
- * Constants: P, Q, C, ALIGNED, DEEP (training/block.h), INDEX, VECTORS (vectors of LANES blocks per work-item), SPAN (codewords at
- * once), EXCLUDING (as in training/search.cl), ARITHMETIC (FLOATS for K <= 258, LONGS with DEEP, else INTEGERS).
+ * Constants: P, Q, C, ALIGNED, DEEP (training/block.h), INDEX, VECTORS (vectors of LANES blocks per work-item), SPAN
+ * (codewords at once), EXCLUDING (as in training/search.cl), ARITHMETIC (FLOATS for K <= 258, LONGS with DEEP, else
+ * INTEGERS).
  */
 #define FLOATS 0
 #define INTEGERS 1
@@ -55,8 +56,8 @@ typedef int16 better_t;
 /* Nearest codewords of LANES * VECTORS blocks per work-item.
  *
  * NDRange: 1-D, ceil(count / (LANES * VECTORS)) work-items rounded up to whole groups of any size.
- * image, height, width, columns, count, indices, offset, own: as in vq_encode. codebook: padded x K float or int, and bias:
- * padded score_t, -|c|^2, both padded to a multiple of SPAN codewords with zeros and a bias below every score.
+ * image, height, width, columns, count, indices, offset, own: as in vq_encode. codebook: padded x K float or int, and
+ * bias: padded score_t, -|c|^2, both padded to a multiple of SPAN codewords with zeros and a bias below every score.
  */
 __kernel void vq_encode_lanes(__global const value_t *image, const uint height, const uint width, const uint columns,
                               const uint count, __global const number_t *codebook, __global const score_t *bias,

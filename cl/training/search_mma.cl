@@ -133,9 +133,9 @@ inline int key(int sum, int bias, uint j, uint passed)
  *
  * NDRange: 1-D, whole groups of a multiple of 32 work-items; a group of L work-items takes L / 2 * TILES blocks at a
  * time and strides over the rest, so any number of groups will do.
- * image, height, width, columns, count, indices, own: as in vq_encode. codebook: padded / 8 tiles of LIMBS x VECTORS x 8
- * codewords x 4 x VECTOR words of packed bytes, low bytes first, components past K zero. bias: padded bias_t; of bytes
- * -|c|^2 * SCALE + SCALE - 1 - n % TILE, with DEEP -|c|^2; and INT_MIN, or -2^46, for the codewords that pad the
+ * image, height, width, columns, count, indices, own: as in vq_encode. codebook: padded / 8 tiles of LIMBS x VECTORS x
+ * 8 codewords x 4 x VECTOR words of packed bytes, low bytes first, components past K zero. bias: padded bias_t; of
+ * bytes -|c|^2 * SCALE + SCALE - 1 - n % TILE, with DEEP -|c|^2; and INT_MIN, or -2^46, for the codewords that pad the
  * codebook to a multiple of 8.
  * Local memory: tile TILE * LIMBS * CHUNKS uint4, tile_bias TILE bias_t.
  */

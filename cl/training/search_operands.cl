@@ -1,9 +1,9 @@
 /* What the forms of the VQ encoder read of a codebook: its codewords as their numbers in their order, and their biases.
  *
  * Squared norms are below 2^27 for bytes, below 2^24 where NUMBER is float (K <= 258), and below 2^43 with DEEP: exact.
- * Constants: P, Q, C, ALIGNED, DEEP (training/block.h); NUMBER (uchar, int or float), BIAS (int, long or float); LAYOUT (below); WIDTH
- * (components of a codeword with its padding); LOSES (the bias of codewords that are there as padding); KEEPS (whether
- * the codewords are copied as well); and for FRAGMENTS, TILE and LOG_SCALE of training/search_mma.cl.
+ * Constants: P, Q, C, ALIGNED, DEEP (training/block.h); NUMBER (uchar, int or float), BIAS (int, long or float); LAYOUT
+ * (below); WIDTH (components of a codeword with its padding); LOSES (the bias of codewords that are there as padding);
+ * KEEPS (whether the codewords are copied as well); and for FRAGMENTS, TILE and LOG_SCALE of training/search_mma.cl.
  */
 #include "training/block.h"
 

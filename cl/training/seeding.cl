@@ -1,7 +1,8 @@
-/* Starts of the LBG algorithm: D^2 sampling (Arthur and Vassilvitskii, "k-means++", 2007) and splitting (Linde, Buzo and
- * Gray, 1980).
+/* Starts of the LBG algorithm: D^2 sampling (Arthur and Vassilvitskii, "k-means++", 2007) and splitting (Linde, Buzo
+ * and Gray, 1980).
  *
- * Constants: P, Q, C, ALIGNED, DEEP (training/block.h); WEIGHTED (whether blocks carry weights of 0..4095); RUN: blocks per total.
+ * Constants: P, Q, C, ALIGNED, DEEP (training/block.h); WEIGHTED (whether blocks carry weights of 0..4095); RUN: blocks
+ * per total.
  * LARGEST: of components. The host bounds weighted sums of squared distances by 2^63.
  */
 #include "training/block.h"

@@ -1,10 +1,10 @@
 /* Rows of numbers as whole numbers, and their ends.
  *
- * A number times a power of two is exact in fp32, or so small that it rounds to 0, or so large that it is cut either way;
- * numbers of up to 16 bits are exact as well. So the device's words are those of the host.
+ * A number times a power of two is exact in fp32, or so small that it rounds to 0, or so large that it is cut either
+ * way; numbers of up to 16 bits are exact as well. So the device's words are those of the host.
  *
- * Constants: SOURCE (the type of the numbers), IS_HALF (whether they are the bits of half floats), WORD (uchar or ushort),
- * TOP (the largest word).
+ * Constants: SOURCE (the type of the numbers), IS_HALF (whether they are the bits of half floats), WORD (uchar or
+ * ushort), TOP (the largest word).
  */
 #define HALF_EVEN 12582912.0f /* 1.5 * 2^23: what is added to it and below 2^22 is rounded half to even */
 
@@ -27,8 +27,8 @@ inline bool is_finite(float number)
 /* The least and the largest number that each work-item sees, joined to those it saw before.
  *
  * NDRange: 1-D, any number of work-items, n of them, each for every n-th number. rows: read from place `first` on.
- * count: numbers. columns: of a row. anew: whether nothing was seen before. ends: two float per work-item. bad: one uint,
- * the first row that is not finite, counted from row0, if it is before the one that is there.
+ * count: numbers. columns: of a row. anew: whether nothing was seen before. ends: two float per work-item. bad: one
+ * uint, the first row that is not finite, counted from row0, if it is before the one that is there.
  */
 __kernel void row_ends(__global const SOURCE *rows, const ulong first, const ulong count, const uint columns,
                        const uint anew, __global float2 *ends, __global uint *bad, const uint row0)

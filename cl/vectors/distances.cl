@@ -4,7 +4,9 @@
  */
 #include "training/block.h"
 
-/* The bits of a double: a whole number below 2^53 times 2^exponent, infinite if need be; devices need not have doubles. */
+/* The bits of a double: a whole number below 2^53 times 2^exponent, infinite if need be; devices need not have doubles.
+ * 
+ */
 inline ulong double_of(ulong whole, int exponent)
 {
     if (whole == 0)

@@ -14,7 +14,7 @@ from dask import compute, delayed
 
 from clquant.dask.remote_parts import RemoteParts
 from clquant.dask.work import client, located, named
-from clquant.runtime import CommandQueue, InvalidArgument, Progress, open_session
+from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, Progress, open_session
 from clquant.training import training
 from clquant.training.part import Part
 from clquant.vectors.fixed_point import FixedPoint, source_ends
@@ -49,7 +49,12 @@ class RemoteRows:
     def ends(self) -> tuple[float, float]:
         """The least and the largest number; raises where one is not finite."""
         work = delayed(named(_ends), pure=False)
-        found = compute(*[work(chunk, first) for chunk, (first, _) in zip(self._chunks, self._places, strict=True)])
+        found = compute(
+            *[
+                work(chunk, first, self.source.dtype)
+                for chunk, (first, _) in zip(self._chunks, self._places, strict=True)
+            ]
+        )
         return min(low for low, _ in found), max(high for _, high in found)
 
     def train(
@@ -85,7 +90,7 @@ class RemoteRows:
     def _parts(self, fixed: FixedPoint, weights: Weights) -> RemoteParts:
         work = delayed(named(_part), pure=False)
         made = [
-            work(chunk, None if weights is None else weights[first : first + count], fixed, first)
+            work(chunk, None if weights is None else weights[first : first + count], fixed, first, self.source.dtype)
             for chunk, (first, count) in zip(self._chunks, self._places, strict=True)
         ]
         return RemoteParts(fixed.shape(self.source.components), self._counts, made)
@@ -101,12 +106,19 @@ def _light(model: Any) -> Any:
     return made
 
 
-def _ends(rows: npt.NDArray[Any], first: int) -> tuple[float, float]:
-    return source_ends(RowSource(finite(rows, first), False))
+def _given(rows: npt.NDArray[Any], first: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """A chunk, of which the first row has a number, if it is as its array says and finite."""
+    if rows.dtype != dtype:
+        raise InvalidType(f"X gives rows of {rows.dtype} from row {first} on; allowed: those of its own dtype {dtype}")
+    return finite(rows, first)
 
 
-def _part(rows: npt.NDArray[Any], weights: Weights, fixed: FixedPoint, first: int) -> Part:
-    words = fixed.encode(finite(rows, first), first)
+def _ends(rows: npt.NDArray[Any], first: int, dtype: np.dtype[Any]) -> tuple[float, float]:
+    return source_ends(RowSource(_given(rows, first, dtype), False))
+
+
+def _part(rows: npt.NDArray[Any], weights: Weights, fixed: FixedPoint, first: int, dtype: np.dtype[Any]) -> Part:
+    words = fixed.encode(_given(rows, first, dtype), first)
     return Part(words[:, :, None], weights, fixed.shape(rows.shape[1]), first)
 
 

@@ -83,7 +83,7 @@ def fixed_point(
 
     `ends` finds the least and the largest number; by default the host does.
     """
-    dtype = source.dtype
+    dtype = source.dtype.newbyteorder("=")
     if dtype in _EXACT and not is_normalized:
         return FixedPoint(dtype, 8, _EXACT[dtype], 1.0, False)
     bits = number_bits(source.count, source.components, weighted)

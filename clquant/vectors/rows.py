@@ -128,7 +128,9 @@ def _is_store(given: Any) -> bool:
 
 def _in_memory(given: Any) -> Any:
     if isinstance(given, Array):
-        return given if given.flags.c_contiguous else given.copy()
+        if not given.flags.c_contiguous:
+            raise InvalidArgument(f"X is a device array with strides {given.strides}; allowed: a C-contiguous one")
+        return given
     try:
         dense = hasattr(given, "__dlpack__") and not isinstance(given, np.ndarray)
         rows = np.from_dlpack(given) if dense else np.asarray(given)

@@ -68,5 +68,8 @@ def test_errors_name_the_row_of_all() -> None:
     given[71] = 0
     with pytest.raises(ClquantError, match="only zeros in row 71;"):
         VectorQuantizer(4, metric="cosine").fit(da.from_array(given, (50, 5)))
+    mixed = da.map_blocks(lambda rows: rows.astype(int), da.from_array(rows(np.uint8), (50, 5)), dtype=np.uint8)
+    with pytest.raises(ClquantError, match=r"rows of int64 from row \d+ on"):
+        VectorQuantizer(4).fit(mixed)
     with pytest.raises(ClquantError, match="Dask array of shape"):
         VectorQuantizer(4).fit(da.zeros(5))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 from typing import Any
 
@@ -192,6 +193,40 @@ def test_device_arrays_stay_there_and_give_the_bits_of_host_rows(
     words, codewords = host._fixed.encode(given).astype(np.int64), host._words.astype(np.int64)
     squares = ((words[:, None] - codewords) ** 2).sum(2) * host.scale_**2
     np.testing.assert_array_equal(host.transform(given), squares)
+
+
+class Exported:
+    """An array of another library, which has DLPack alone."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._rows.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self._rows.__dlpack_device__()
+
+
+def test_ways_in_give_the_same_bits(queue: Any, rng: np.random.Generator, tmp_path: pathlib.Path) -> None:
+    given = rng.normal(0, 3, (90, 5)).astype(np.float32)
+    expected = VectorQuantizer(4, refine=1, queue=queue).fit(given)
+    mapped = np.memmap(tmp_path / "rows", np.float32, "w+", shape=given.shape)
+    mapped[:] = given
+    twice = runtime.Array(queue, (180, 5), np.float32)
+    twice.set(np.concatenate([given, given]))
+    ways: list[Any] = [mapped, Exported(given), np.asfortranarray(given), given.astype(">f4"), twice[90:]]
+    with contextlib.suppress(ImportError):
+        import zarr
+
+        ways.append(zarr.create_array(store=tmp_path / "rows.zarr", shape=given.shape, chunks=(40, 3), dtype="f4"))
+        ways[-1][:] = given
+    for way in ways:
+        model = VectorQuantizer(4, refine=1, queue=queue).fit(way)
+        np.testing.assert_array_equal(model.codebook_, expected.codebook_)
+        assert model.codebook_.dtype == np.float32
+    with pytest.raises(ClquantError, match="strides"):
+        VectorQuantizer(4, queue=queue).fit(twice[::2])
 
 
 def test_half_floats_are_read_by_their_bits(queue: Any) -> None:
