@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pathlib
 import time
@@ -216,3 +217,14 @@ def test_jobs_of_the_papers_run(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = [make(options, harness.synthetic_photo(40, 40)) for make in (papers.vq, papers.pinwheel, papers.quadtree)]
     assert [len(table.rows) for table in tables] == [1, 2, 1]
     assert all(row[name] > 0 for row in tables[0].rows for name in ("ms", "kernel_ms", "decode_ms"))
+
+
+def test_codebooks_of_rows_are_hashed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from benchmarks import vector_hashes
+
+    monkeypatch.setattr(vector_hashes, "ROWS", 200)
+    monkeypatch.setattr(vector_hashes, "CODEWORDS", 4)
+    monkeypatch.setenv(vector_hashes.DEVICE_VARIABLE, "0")
+    vector_hashes.main("clquant.VectorQuantizer")
+    codebook = clquant.VectorQuantizer(4).fit(vector_hashes.rows()).codebook_
+    assert capsys.readouterr().out.strip() == hashlib.sha256(codebook.tobytes()).hexdigest()[:16]
