@@ -15,7 +15,7 @@ from benchmarks.quadtree_peers import NUMBA, with_numba, with_numpy
 from clquant import QuadtreeBuilder, images, runtime
 from clquant.quadtree import criteria, geometry
 from clquant.quadtree.device_layout import record_dtype
-from clquant.quadtree.region import Region
+from clquant.quadtree.plan import Region
 from clquant.quadtree.subtree_cache import open_subtree
 
 THRESHOLD = 13

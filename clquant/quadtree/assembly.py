@@ -18,8 +18,7 @@ from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.device_layout import STOP, record_dtype
 from clquant.quadtree.geometry import cells, grid, morton, root_level
 from clquant.quadtree.levels import Words, unpack
-from clquant.quadtree.plan import MAX_TILE_LEVEL, Plan
-from clquant.quadtree.region import Region
+from clquant.quadtree.plan import MAX_TILE_LEVEL, Plan, Region
 from clquant.quadtree.subtree import Subtree
 from clquant.quadtree.subtree_cache import open_subtree
 from clquant.quadtree.upper import upper_launch

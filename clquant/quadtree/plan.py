@@ -11,7 +11,6 @@ import numpy as np
 from clquant import runtime
 from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.geometry import cells
-from clquant.quadtree.region import Region
 
 MAX_TILE_LEVEL = 6  # tiles of 64 pixels per side; forms other than the portable one are for these
 
@@ -23,6 +22,20 @@ class Launch(NamedTuple):
     items: int
     group: int
     arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Region:
+    """Pixels on the device from which one subtree is built."""
+
+    pixels: runtime.Buffer
+    origin: int  # byte of the first pixel
+    pitch: int  # bytes from one row to the next
+    height: int  # pixels inside the picture
+    width: int  # likewise
+    left: int  # the subtree's corner in the picture
+    top: int  # likewise
+    level: int  # of the subtree's root, which may be wider than the pixels inside
 
 
 @dataclass

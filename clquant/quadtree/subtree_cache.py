@@ -9,8 +9,7 @@ from dataclasses import replace
 from clquant import runtime
 from clquant.quadtree import tiles
 from clquant.quadtree.criteria import Criterion
-from clquant.quadtree.plan import Plan
-from clquant.quadtree.region import Region
+from clquant.quadtree.plan import Plan, Region
 from clquant.quadtree.subtree import Subtree
 
 MAX_CACHED_VALUES = 1 << 22
