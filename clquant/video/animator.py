@@ -23,10 +23,11 @@ from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCal
 from clquant.video import lzw
 from clquant.video import palettes as ways
 from clquant.video.ahead import Spool, ahead
-from clquant.video.animation import DELAYS_MS, Animation, Made, Maker, Packing, Write
+from clquant.video.animation import Animation, Maker, Write
 from clquant.video.byte_search import within
 from clquant.video.frames import Frames, resized
 from clquant.video.hold import MOST_AHEAD, Held, held
+from clquant.video.writing import DELAYS_MS, Made, Packing
 
 if TYPE_CHECKING:
     from clquant.kmeans import KMeansPalette

@@ -17,9 +17,10 @@ from clquant.cli.outputs import Outputs
 from clquant.dithering.registry import DEFAULT
 from clquant.images.folders import files_below
 from clquant.runtime import InvalidArgument
-from clquant.video.animation import Animation, animated_format_of
+from clquant.video.animation import Animation
 from clquant.video.frames import Frames
 from clquant.video.palettes import WAYS
+from clquant.video.writing import animated_format_of
 
 HELP = "make a GIF, APNG or WebP of a film, of another animation, or of pictures"
 

@@ -20,7 +20,7 @@ from clquant.color.formats.gif import MAX_COLORS, OPAQUE_ALPHA
 from clquant.color.palette import Palette
 from clquant.images import moving
 from clquant.runtime import ClquantError, InvalidArgument
-from clquant.video import animation
+from clquant.video import animation, writing
 
 ANIMATED_SUFFIXES = (".gif", ".png", ".apng", ".webp")
 STILL_SUFFIX = ".png"
@@ -50,7 +50,7 @@ def holds_frames(target: str, loaded: Loaded) -> bool:
     if loaded.frames < 2:
         return False
     if target == STDOUT:
-        return loaded.format in animation.ANIMATED
+        return loaded.format in writing.ANIMATED
     return os.path.splitext(target)[1].lower() in ANIMATED_SUFFIXES
 
 
@@ -73,7 +73,7 @@ def film(
     if args.max_bytes is not None:
         raise InvalidArgument(f"{source.shown} has {loaded.frames} frames; --max-bytes is for still pictures alone")
     moving_picture = _frames(args, source, loaded.data)
-    kind = loaded.format if target == STDOUT else animation.animated_format_of(target)
+    kind = loaded.format if target == STDOUT else writing.animated_format_of(target)
     with inputs.named(source):
         palette = shared or options.learn(moving_picture.pictures, source.relative.name)
         made = _quantized(options, moving_picture, palette, source.relative.name)
@@ -99,7 +99,7 @@ def _quantized(options: Options, source: Film, palette: Palette | None, label: s
 
     Then opaque ones get 255 colours if others have holes in them: GIF needs an entry to clear them with.
     """
-    low, high = animation.DELAYS_MS
+    low, high = writing.DELAYS_MS
     most = None
     if palette is None and palette_options.colors(options.args) == MAX_COLORS:
         holes = any(picture.shape[2] == 4 and picture[:, :, 3].min() < OPAQUE_ALPHA for picture in source.pictures)
@@ -129,7 +129,7 @@ def animate(options: Options, sources: Inputs, places: Outputs) -> int:
     made = _quantized(options, Film(frames, [args.animate] * len(frames), 0), shared, "all inputs")
     if args.save_palette is not None:
         made.frames[0].palette.write(args.save_palette)
-    data = made.to_bytes("GIF" if args.output == STDOUT else animation.animated_format_of(args.output))
+    data = made.to_bytes("GIF" if args.output == STDOUT else writing.animated_format_of(args.output))
     places.write(args.output, data)
     _report(args, "", None, args.output, made, (len(data), None), time.perf_counter() - begin)
     return 0

@@ -14,7 +14,7 @@ from clquant.color.formats.embedded import LVGL_VERSIONS
 from clquant.dithering.error_filters import FILTERS
 from clquant.images import geo_files
 from clquant.runtime import CommandQueue, InvalidArgument, PictureError
-from clquant.video.animation import DELAYS_MS
+from clquant.video.writing import DELAYS_MS
 
 EFFORTS = ("fast", "medium", "normal", "small")
 ALPHA_CHOICES = ("palette", "binary", "dithered")
