@@ -151,6 +151,8 @@ def _color_key(image: PIL.Image.Image) -> Any:
         return None
     if image.format != "PNG":
         return key
+    if image.mode == "1":  # the bit itself before Pillow 12.1
+        return 255 if key else 0
     if image.mode == "RGB" and max(key) > 255:  # 16 bits per channel, of which Pillow reads the high byte
         return tuple(part >> 8 for part in key)
     tiles = getattr(image, "tile", None)  # until the pixels are read
