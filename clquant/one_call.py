@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clquant import params
+from clquant import flow, params
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import MOST_COLORS, as_palette
 from clquant.images import ImageLike, sent
@@ -72,10 +72,9 @@ def quantize(
         return engine.quantize(image, given, color_space=color_space, dither=dither, queue=queue, progress=progress)
     count = params.integer("colors", colors, 2, MOST_COLORS)
     learner = KMeansPalette(count, color_space=color_space, random_state=random_state, queue=queue)
-    if is_dask(image):
-        return learner.fit(image, progress=progress).quantize(image, dither, progress=progress)
     if dither is None or dither is False:
-        return IndexedImage.of_own(learner.fit_predict(image, progress=progress), learner.palette_)
+        indices = flow.here(learner.fit_predict(image, progress=progress), progress)
+        return IndexedImage.of_own(indices, learner.palette_)
     with sent(image, queue) as (_, picture):
         return learner.fit(picture, progress=progress).quantize(picture, dither, progress=progress)
 

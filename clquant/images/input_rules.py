@@ -263,9 +263,15 @@ def materialize(source: Any, argument: str = "images") -> Any:
 
 
 @contextlib.contextmanager
-def sent(image: ImageLike, queue: CommandQueue | None) -> Iterator[tuple[Session, Picture]]:
-    """A session and a picture that stays on its device while several jobs share it, where it fits."""
+def sent(image: ImageLike, queue: CommandQueue | None) -> Iterator[tuple[Any, Any]]:
+    """A session and a picture that stays on its device while several jobs share it, where it fits.
+
+    A Dask array stays what it is, without a session.
+    """
     refuse_rows(image)
+    if foreign.is_dask(image):
+        yield None, image
+        return
     with all_sent([read(image, max_bits=16)], queue) as (session, (picture,)):
         yield session, picture
 

@@ -267,8 +267,6 @@ class PaletteEngine(Estimator, abc.ABC):
         InvalidArgument, InvalidType, FileError, StoppedError
             As `fit` and `transform`.
         """
-        if is_dask(image):
-            return self.fit(image, y, sample_weight, progress=progress).transform(image)
         with images.sent(image, self.queue) as (_, picture):
             self.fit(picture, y, sample_weight, progress=progress)
             return self.transform(picture, progress=progress)
