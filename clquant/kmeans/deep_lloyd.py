@@ -24,7 +24,7 @@ VARIANTS = (
         "lanes",
         "kmeans/deep_lloyd_lanes.cl",
         lambda limits: limits.is_cpu and not limits.is_simulator,
-        gain=7.0,
+        gain=1.74,
     ),
     Variant("portable", "kmeans/deep_lloyd.cl"),
 )
