@@ -100,14 +100,12 @@ def _elsewhere(
     """Repeat the call; return who did it and the digest of the result."""
     try:
         from distributed import get_worker, worker_client
-        from distributed.worker import thread_state
 
         own = get_worker().address
     except (ImportError, ValueError):
         return _again(here, (work, args, options))
     connect()
-    # An actor's thread is none of the pool of tasks, so it need not leave that while it waits.
-    with worker_client(separate_thread=not getattr(thread_state, "actor", False)) as client:
+    with worker_client() as client:
         others = [address for address in client.nthreads() if address != own]
         if not others:
             return _again(here, (work, args, options))

@@ -176,23 +176,23 @@ class BlockSet:
     def every(self, scope: Scope, size: int, turn: int) -> BlockSet:
         """Return `size` strided blocks among those that have weight."""
         if self.weights is None:
-            return self.spaced(scope, Spacing(self.count // size, turn), range(size))
+            return self.spaced(scope, Spacing(self.count // size, turn), size)
         places = np.flatnonzero(self.weights)
         return self.at(scope, places[Spacing(len(places) // size, turn).numbers(np.arange(size))])
 
-    def spaced(self, scope: Scope, spacing: Spacing, which: range, begin: int = 0) -> BlockSet:
+    def spaced(self, scope: Scope, spacing: Spacing, size: int) -> BlockSet:
         """Return the blocks, without weights, that a stride selects."""
         session, most = self._session, self._most
-        chosen = BlockSet(session, scope, self.shape, len(which), None)
+        chosen = BlockSet(session, scope, self.shape, size, None)
         kernel = _program(session, self.shape, self.shape.columns).kernel("vq_gather_every")
         group = session.work_group_size(kernel, session.tuned("vq.train_group"))
-        numbers, done = (np.uint32(spacing.distance), np.uint32(spacing.turn)), which.start
+        numbers, done = (np.uint32(spacing.distance), np.uint32(spacing.turn)), 0
         for target in chosen.pieces:
             while target.count < target.capacity:
-                source = (spacing.numbers(done) - begin) // most
-                end = min(spacing.first_at(begin + (source + 1) * most), which.stop)
+                source = spacing.numbers(done) // most
+                end = min(spacing.first_at((source + 1) * most), size)
                 share = min(end - done, target.capacity - target.count)
-                place = np.uint64(begin + source * most), np.uint64(done), *numbers
+                place = np.uint64(source * most), np.uint64(done), *numbers
                 given = self.pieces[source].blocks, *place, np.uint32(share), target.blocks, np.uint32(target.count)
                 session.launch(kernel, share * self.shape.components, group, *given)
                 target.count += share

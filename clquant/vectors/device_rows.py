@@ -25,10 +25,10 @@ _NONE = np.uint32(2**32 - 1)
 class DeviceRows:
     """Rows of a source that the device turns into whole numbers, as far as it can; the host does others."""
 
-    def __init__(self, session: Session, scope: Scope, source: RowSource, keep: bool, most: int | None = None) -> None:
+    def __init__(self, session: Session, scope: Scope, source: RowSource, keep: bool, most: int) -> None:
         self.session = session
         self.source = source
-        self.most = source.portion_rows() if most is None else most  # rows at once
+        self.most = most  # rows at once
         self._scope = scope
         self._keep = keep and not source.is_on_device
         self._kept: dict[int, Buffer] = {}
