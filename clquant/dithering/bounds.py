@@ -27,7 +27,7 @@ NEIGHBOUR, ALPHA_REACH = 1, 1.4
 """An entry may be off by the distance from the pixel's own entry to this neighbour, counted from 0; with alpha, whose
 steps are shorter than colours' in that distance, by so many times as much."""
 LUMA_SHARE, COMPONENT_SHARE = 2, 0.75
-"""Distances to the nearest entry that are passed on of luma, and of components that are no luma."""
+"""Distances to the nearest entry that are passed on of luma, and of components that are no luma, at least."""
 CHROMA, ALPHA_CHROMA, COARSE = 12, 6, 64
 """Levels of chroma that are passed on, those with alpha, and the spacing beyond which twice what it is beyond is;
 palettes of that mean spacing are dithered without bounds."""
@@ -77,7 +77,8 @@ def bounds(palette: Palette, space: Space, plain: bool) -> npt.NDArray[np.int32]
     own = _distances(space.values(colors) if plain else space.coordinates(colors))[:, 0]
     nearest = np.maximum(seen[:, 0], 1)
     chroma = np.minimum(np.maximum(ALPHA_CHROMA if space.alpha else CHROMA, 2 * (nearest - COARSE)) / nearest, 1)
-    found[:, 0] = np.minimum(LUMA_SHARE * own if luma_first else COMPONENT_SHARE * own, FREE)
+    share = LUMA_SHARE if luma_first else np.maximum(COMPONENT_SHARE, CHROMA / nearest)
+    found[:, 0] = np.minimum(share * own, FREE)
     found[:, 1] = np.minimum(chroma * own, FREE) if luma_first else found[:, 0]
     found[:, 3] = np.minimum(PINWHEEL_SHARE * own, FREE)
     if len(colors) > NEIGHBOUR + 1:

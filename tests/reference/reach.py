@@ -29,7 +29,7 @@ def bounds(palette, space, plain):
         first = other = reach = pinwheel = FREE
         if len(colors) > 1:
             spacing = max(seen[i, 0], 1)
-            first = int(min((2 if luma_first else 0.75) * own[i, 0], FREE))
+            first = int(min((2 if luma_first else max(0.75, 12 / spacing)) * own[i, 0], FREE))
             pinwheel = int(min(20 * own[i, 0], FREE))
             other = int(min(own[i, 0] * min(max(6 if space.alpha else 12, 2 * (spacing - 64)) / spacing, 1), FREE))
         if len(colors) > 2:
