@@ -57,26 +57,14 @@ class About:
 
 
 def digest_of(value: Any) -> str:
-    """What stands for a value in the settings of a job; equal ones have the same.
-
-    Parameters
-    ----------
-    value : object
-        That `pickle` takes.
-    """
+    """Digest of a value of a job's settings; equal values have equal digests."""
     import hashlib  # loads OpenSSL, which other jobs do without
 
     return hashlib.sha256(pickle.dumps(value, 4)).hexdigest()
 
 
 class FileSink(Sink):
-    """A file of results: rows are kept until they are whole rows of tiles.
-
-    Parameters
-    ----------
-    out : path-like
-    about : About
-    """
+    """Write a file of results; rows are kept until they fill a row of tiles."""
 
     block_rows: int = 1
 

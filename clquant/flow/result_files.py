@@ -17,26 +17,7 @@ from clquant.runtime import InvalidArgument
 
 @contextlib.contextmanager
 def writing(out: Any, about: About) -> Iterator[Sink | None]:
-    """A job's `out`: a file of it gets its name when the block ends, and none if the block raises.
-
-    Parameters
-    ----------
-    out : None, path-like or object with ``shape`` and ``__setitem__``
-        A path ends in ``.zarr``, ``.tif`` or ``.tiff``, or is a `clquant.GeoTiff`. What is there is replaced.
-    about : About
-
-    Yields
-    ------
-    Sink or None
-        None for None.
-
-    Raises
-    ------
-    InvalidType, InvalidArgument
-        If `out` is neither, or `about.resume` does not go with it.
-    FileError
-        If the file cannot be written.
-    """
+    """Open a job's `out`; a file gets its name when the block ends, and none if the block raises."""
     if not isinstance(out, str | os.PathLike):
         if about.resume:
             raise InvalidArgument("resume is given without a path as out; allowed: with out='….zarr'")

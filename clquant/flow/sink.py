@@ -15,38 +15,18 @@ from clquant.runtime import Array, Buffer, FileError, HostResult, InvalidArgumen
 
 
 class Sink(abc.ABC):
-    """What rows of a result are written to, from top to bottom.
-
-    Parameters
-    ----------
-    target : object
-        What the caller gave.
-    """
+    """Destination of a result's rows, which are written from top to bottom."""
 
     def __init__(self, target: Any) -> None:
         self.target = target
 
     def checked(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Sink:
-        """This sink, ready for a result of a shape and dtype.
-
-        Raises
-        ------
-        InvalidArgument
-            If it takes no such result.
-        FileError
-            If it cannot be written to.
-        """
+        """Check that a result of a shape and dtype fits, and return this sink."""
         self._open(shape, dtype)
         return self
 
     def write(self, begin: int, end: int, rows: npt.NDArray[Any]) -> None:
-        """Write some rows.
-
-        Raises
-        ------
-        FileError
-            If what is behind it refuses them.
-        """
+        """Write some rows."""
         self._write(begin, end, rows)
 
     def has(self, row1: int) -> bool:  # noqa: ARG002
@@ -63,13 +43,7 @@ class Sink(abc.ABC):
 
 
 class ArraySink(Sink):
-    """The caller's `out` that is no path.
-
-    Parameters
-    ----------
-    out : object
-        With ``shape`` and ``__setitem__`` of rows: a NumPy array, `numpy.memmap`, zarr or h5py.
-    """
+    """The caller's `out` where it is an object with `__setitem__`."""
 
     def __init__(self, out: Any) -> None:
         if not hasattr(out, "__setitem__") or not hasattr(out, "shape"):
@@ -101,7 +75,7 @@ class DeviceResult:
         self._row_bytes = self._array.nbytes // shape[0]
 
     def fits(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> bool:
-        """Whether results have this shape and type."""
+        """Return whether results have this shape and dtype."""
         return (self._array.shape, self._array.dtype) == (shape, np.dtype(dtype))
 
     def has(self, _: int) -> bool:
@@ -125,20 +99,7 @@ class DeviceResult:
 
 
 class SinkResult:
-    """What `runtime.HostResult` is for a new array, for a `Sink`: rows are written by a thread, in their order.
-
-    Parameters
-    ----------
-    session : Session
-    shape : tuple of int
-    dtype : dtype_like
-    sink : Sink
-
-    Raises
-    ------
-    InvalidArgument
-        If the sink does not fit.
-    """
+    """Download bands into a `Sink`; a thread writes the rows in their order."""
 
     is_pinned = False
 
@@ -150,62 +111,25 @@ class SinkResult:
         self._writing: concurrent.futures.Future[None] | None = None
 
     def fits(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> bool:
-        """Whether results have this shape and type.
-
-        Parameters
-        ----------
-        shape : tuple of int
-        dtype : dtype_like
-        """
+        """Return whether results have this shape and dtype."""
         return (shape, np.dtype(dtype)) == (self._shape, self._dtype)
 
     def has(self, row1: int) -> bool:
-        """Whether all rows before `row1` are there from an earlier job, so that they need not be made again.
-
-        Parameters
-        ----------
-        row1 : int
-        """
+        """Return whether an earlier job has written all rows before `row1`."""
         return self._sink.has(row1)
 
     def room(self, scope: Scope, begin: int, end: int) -> Buffer:
-        """A buffer that is to be filled with some rows and given to `store`.
-
-        Parameters
-        ----------
-        scope : Scope
-        begin, end : int
-        """
+        """Allocate a buffer for some rows, to be filled and given to `store`."""
         return scope.empty((end - begin) * int(np.prod(self._shape[1:])) * self._dtype.itemsize)
 
     def store(self, scope: Scope, begin: int, end: int, buffer: Buffer, offset: int = 0) -> None:  # noqa: ARG002
-        """Write what a buffer holds after everything queued so far; what was written before is awaited.
-
-        Parameters
-        ----------
-        scope : Scope
-        begin, end : int
-        buffer : pyopencl.Buffer
-        offset : int
-            Bytes into the buffer.
-
-        Raises
-        ------
-        FileError
-            If the rows before could not be written.
-        """
+        """Write a buffer's rows once all queued so far is done; wait for the rows before."""
         rows = self._session.download(buffer, (end - begin, *self._shape[1:]), self._dtype, offset)
         self._await()
         self._writing = self._writer.submit(self._sink.write, begin, end, rows)
 
     def array(self) -> Any:
-        """The caller's object, once everything is written.
-
-        Raises
-        ------
-        FileError
-            If something could not be.
-        """
+        """Wait until all rows are written, and return the caller's object."""
         self._await()
         self._writer.shutdown()
         return self._sink.target
@@ -219,13 +143,7 @@ class SinkResult:
 def result_of(
     session: Session, picture: Picture, sink: Sink | None, shape: tuple[int, ...], dtype: npt.DTypeLike
 ) -> HostResult | SinkResult | DeviceResult:
-    """Return where a job puts its result's rows: a sink, or a new array on the device or host like the picture.
-
-    Raises
-    ------
-    InvalidArgument
-        If there is a sink for a picture on the device, or it does not fit.
-    """
+    """Return where a job puts its result's rows: a sink, or a new array on the device or host like the picture."""
     if sink is None:
         return (DeviceResult if picture.on_device else HostResult)(session, shape, dtype)
     if picture.on_device:

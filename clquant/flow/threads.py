@@ -24,15 +24,6 @@ def stream(engine: Any, images: Iterator[Any], method: str, depth: int, argument
     images overlap. At most ``depth + 1`` images and results are held at a time. Each result is what the plain call
     of a copy of the engine gives: what a method learns is that copy's. An error, of an image or of the iterator, is
     raised at its turn; what was begun by then is finished and dropped.
-
-    Parameters
-    ----------
-    engine : Estimator
-    images : iterator
-        Read one by one, as results are taken.
-    method : str
-    depth : int
-    arguments : dict
     """
     pending: collections.deque[Future[Any]] = collections.deque()
     with _own_queues(engine) as give_queue, ThreadPoolExecutor(depth, thread_name_prefix="clquant-stream") as pool:
@@ -92,10 +83,6 @@ def unshared(images: Iterable[Any]) -> Iterator[Any]:
     """Images as they come, made safe where others may read them too, or an iterable's next step may change them.
 
     Arrays in page-locked memory are taken as they are: who has asked for it has done so to save the copy.
-
-    Parameters
-    ----------
-    images : iterable of images
     """
     listed = isinstance(images, list | tuple)
     times = collections.Counter(id(image) for image in images) if listed else collections.Counter()

@@ -24,13 +24,7 @@ _GDAL_NODATA = 42113
 
 
 class TiffSink(FileSink):
-    """A TIFF in tiles, with a colour map of a palette; a thread writes it.
-
-    Parameters
-    ----------
-    out, about
-        As `FileSink`.
-    """
+    """Write a TIFF in tiles, with a palette as its colour map, in a thread."""
 
     block_rows = TILE
 
@@ -119,15 +113,7 @@ class TiffSink(FileSink):
 
 
 class GeoTiffSink(FileSink):
-    """A GeoTIFF where its source lies, with a colour table of a palette.
-
-    Parameters
-    ----------
-    out, about
-        As `FileSink`.
-    place : clquant.images.geo_files.Place
-        Where its source lies.
-    """
+    """Write a GeoTIFF at the place of its source, with a palette as its colour table."""
 
     block_rows = geo_files.BLOCK
 

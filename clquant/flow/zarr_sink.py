@@ -21,13 +21,7 @@ _PROGRESS = "clquant-progress.json"
 
 
 class ZarrSink(FileSink):
-    """A zarr array, with the palette among its attributes.
-
-    Parameters
-    ----------
-    out, about
-        As `FileSink`.
-    """
+    """Write a zarr array, with the palette among its attributes."""
 
     block_rows = CHUNK
 
@@ -48,13 +42,7 @@ class ZarrSink(FileSink):
             self._array.attrs["palette"] = ["#" + bytes(color).hex() for color in self.about.palette]
 
     def _earlier(self) -> int:
-        """Rows that a job that was stopped has written.
-
-        Raises
-        ------
-        InvalidArgument
-            If that was another job.
-        """
+        """Return how many rows an earlier, stopped job has written."""
         try:
             found = json.loads((self.part / _PROGRESS).read_text())
         except (OSError, ValueError):

@@ -64,28 +64,7 @@ def read_parts(
     max_channels: int = 4,
     max_bits: int = 8,
 ) -> Picture:
-    """As `read`, for jobs that work on bands: a picture elsewhere stays there, and is read in parts.
-
-    Parameters
-    ----------
-    source : image, or a lazy picture
-        See `clquant.images.lazy`: zarr, h5py, `numpy.memmap`, the path of a zarr or of a TIFF in tiles.
-    memory : int or str, optional
-        Host memory that the job may take for a lazy picture, such as ``"1 GiB"``; default 512 MiB.
-    argument : str
-        The argument's name in error messages.
-    max_channels, max_bits : int
-        As `read`.
-
-    Returns
-    -------
-    Picture
-
-    Raises
-    ------
-    InvalidType, InvalidArgument, FileError
-        As `read`; if `memory` is not allowed.
-    """
+    """Read a picture for a job on bands: a lazy one stays where it is (see `read`)."""
     bound = lazy.memory_bytes(memory)
     if isinstance(source, str | os.PathLike):
         opened = lazy.opened(os.fsdecode(source))
@@ -100,34 +79,14 @@ def read_parts(
 
 
 def is_read_in_parts(source: ImageLike) -> bool:
-    """Whether `read_parts` leaves an image where it is.
-
-    Parameters
-    ----------
-    source : image
-    """
+    """Return whether `read_parts` leaves an image where it is."""
     if isinstance(source, str | os.PathLike):
         return lazy.opened(os.fsdecode(source)) is not None
     return not isinstance(source, Picture) and lazy.is_lazy(source)
 
 
 def pieces(picture: Picture) -> Iterator[Picture]:
-    """A picture as pictures in memory, from top to bottom; one that is in memory is the only piece.
-
-    Parameters
-    ----------
-    picture : Picture
-
-    Yields
-    ------
-    Picture
-        Of a lazy picture as many rows as its bound on memory allows.
-
-    Raises
-    ------
-    FileError, InvalidArgument, InvalidType
-        If rows cannot be read.
-    """
+    """Yield a picture as pictures in memory, from top to bottom; one in memory as a whole."""
     if picture.lazy is None:
         yield picture
         return
@@ -219,21 +178,6 @@ def detached(source: Any, argument: str = "image") -> Any:
 
     ``PIL.ImageSequence.Iterator`` gives one image again and again, and moves it to another frame each time; readers of
     videos give one array again and again.
-
-    Parameters
-    ----------
-    source : image
-    argument : str
-        The argument's name in error messages.
-
-    Returns
-    -------
-    Picture, ndarray, or `source` itself
-
-    Raises
-    ------
-    InvalidType, InvalidArgument, FileError
-        As `read`.
     """
     if isinstance(source, np.ndarray):
         return source.copy()
@@ -241,22 +185,7 @@ def detached(source: Any, argument: str = "image") -> Any:
 
 
 def materialize(source: Any, argument: str = "images") -> Any:
-    """A list of what an iterator gives (a generator, ``Path.glob``), and anything else as it is.
-
-    Parameters
-    ----------
-    source : image, or list, tuple or iterator of images
-    argument : str
-
-    Returns
-    -------
-    list, or `source` itself
-
-    Raises
-    ------
-    InvalidType, InvalidArgument, FileError
-        As `read`, naming ``argument[i]``: what the iterator gives is made safe from its next step (see `held`).
-    """
+    """Return an iterator's items (a generator, ``Path.glob``) as a list, and anything else as it is."""
     if not isinstance(source, Iterator) or hasattr(source, "read"):
         return source
     return [detached(one, f"{argument}[{i}]") for i, one in enumerate(source)]
@@ -288,24 +217,7 @@ def all_sent(pictures: Sequence[Picture], queue: CommandQueue | None) -> Iterato
 def read_many(
     source: ImageLike | Sequence[ImageLike], *, argument: str = "images", max_channels: int = 4, max_bits: int = 8
 ) -> list[Picture]:
-    """Read one picture, or a list or tuple of them.
-
-    Parameters
-    ----------
-    source : image or list or tuple of images
-    argument : str
-    max_channels, max_bits : int
-        As `read`.
-
-    Returns
-    -------
-    list of Picture
-
-    Raises
-    ------
-    InvalidArgument
-        If the list is empty; else as `read`, naming ``argument[i]``.
-    """
+    """Read one picture, or a list or tuple of them."""
     if not isinstance(source, list | tuple):
         return [read(source, argument=argument, max_channels=max_channels, max_bits=max_bits)]
     if not source:

@@ -45,18 +45,7 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*\Z")
 
 
 def memory_bytes(memory: Any) -> int:
-    """A bound on host memory, in bytes.
-
-    Parameters
-    ----------
-    memory : None, int or str
-        Bytes, or a text such as ``"1 GiB"`` or ``"500 MB"``; None is `DEFAULT_MEMORY`. At least 1 MiB.
-
-    Raises
-    ------
-    InvalidArgument, InvalidType
-        If it is anything else.
-    """
+    """Parse a bound on host memory into bytes."""
     if memory is None:
         return DEFAULT_MEMORY
     if isinstance(memory, str):
@@ -78,27 +67,7 @@ def is_lazy(source: Any) -> bool:
 
 
 class LazyRows:
-    """Rows of a picture elsewhere, as uint8 or uint16 by the rules of `clquant.images`.
-
-    Parameters
-    ----------
-    source : object
-        With ``shape`` (H, W) or (H, W, C), ``dtype`` and ``__getitem__`` of slices; ``chunks``, if it has them, say in
-        what pieces it is stored.
-    argument : str
-        Its name in error messages.
-    memory : int
-        Bytes of host memory that the job may take.
-    max_bits : int
-        With 16, values of uint16 keep their 16 bits.
-    dark : DarkRows, optional
-        Of the same rows.
-
-    Raises
-    ------
-    InvalidArgument
-        As `check_sizes`.
-    """
+    """Read rows of a lazy picture as uint8 or uint16, by the rules of `clquant.images`."""
 
     def __init__(
         self, source: Any, argument: str, memory: int, max_bits: int = 8, dark: DarkRows | None = None
@@ -120,14 +89,7 @@ class LazyRows:
         self.chunk_rows = max(int(chunks[0]), 1) if chunks and isinstance(chunks[0], int) else 1
 
     def rows_at_once(self, out_row_bytes: int, multiple_of: int = 1) -> int:
-        """Rows of a band, so that memory stays bounded; whole chunks if memory holds 8/3 bands of these.
-
-        Parameters
-        ----------
-        out_row_bytes : int
-            Of the job's largest buffer for a row besides the picture's own.
-        multiple_of : int
-        """
+        """Return a band's rows within the bound on memory; whole chunks if memory holds 8/3 bands of these."""
         row_bytes = max(self.width * self.channels * self._item, out_row_bytes, 1)
         most = max(self.memory // (BANDS_IN_MEMORY * row_bytes), 1)
         whole = math.lcm(self.chunk_rows, multiple_of)
@@ -144,13 +106,6 @@ class LazyRows:
         """Rows ``row0..row1``, (rows, W, C) of `bits`, C-contiguous.
 
         The rows after them are begun to be read, if memory holds four such bands.
-
-        Raises
-        ------
-        FileError
-            If the source fails.
-        InvalidArgument, InvalidType
-            If its values are not allowed.
         """
         ahead, self._ahead = self._ahead, None
         if ahead is not None and ahead[:2] == (row0, row1):
@@ -171,22 +126,7 @@ class LazyRows:
         return found
 
     def windows(self, windows: Iterable[Window]) -> Iterator[decode.Samples]:
-        """Parts of the picture, one after another, each read while the one before is worked on.
-
-        Parameters
-        ----------
-        windows : iterable of ((row0, row1), (column0, column1))
-
-        Yields
-        ------
-        ndarray, (rows, columns, C)
-            Of `bits`, C-contiguous.
-
-        Raises
-        ------
-        FileError, InvalidArgument, InvalidType
-            As `rows`.
-        """
+        """Yield rectangles of the picture, each read while the caller works on the one before."""
         ahead: concurrent.futures.Future[decode.Samples] | None = None
         for rows, columns in windows:
             after = self._reader.submit(self._read, rows, columns)
@@ -213,12 +153,7 @@ class LazyRows:
 
 
 def check_sizes(source: Any, argument: str, memory: int) -> None:
-    """Refuse a picture elsewhere that is too large or in too many chunks, or of which memory holds no row or chunk.
-
-    Raises
-    ------
-    InvalidArgument
-    """
+    """Refuse a picture elsewhere that is too large or in too many chunks, or of which memory holds no row or chunk."""
     shape, item = [int(side) for side in source.shape], np.dtype(source.dtype).itemsize
     if max(shape) > MOST_SIDE:
         raise InvalidArgument(f"{argument} has the shape {tuple(shape)}; allowed: sides of up to {MOST_SIDE}")
@@ -236,21 +171,7 @@ def check_sizes(source: Any, argument: str, memory: int) -> None:
 
 
 def rows_of(source: Any, rows: slice, argument: str) -> npt.NDArray[Any]:
-    """Some rows of an array that may be elsewhere.
-
-    Parameters
-    ----------
-    source : object
-        With ``__getitem__`` of slices.
-    rows : slice
-    argument : str
-        Its name in error messages.
-
-    Raises
-    ------
-    FileError
-        If the source fails.
-    """
+    """Read some rows of an array or a store."""
     try:
         return np.asarray(source[rows])
     except Exception as error:  # storage fails in many ways
@@ -281,19 +202,7 @@ class _Tiff:
 
 
 def opened(path: str) -> Any | None:
-    """A zarr array or a tiled TIFF behind a path, to be read lazily; None for every other path.
-
-    Parameters
-    ----------
-    path : str
-        A folder with a zarr array (or an OME-Zarr pyramid, whose first level is taken; the path of another level is
-        that of its array), or a TIFF in tiles.
-
-    Raises
-    ------
-    FileError
-        If it is one of these and cannot be read, or the package that reads it is not installed.
-    """
+    """Open a zarr array or a tiled TIFF by its path, to be read lazily; None for every other path."""
     if is_store(path):
         return _zarr_array(path)
     raster = geo.opened(path)
@@ -305,28 +214,12 @@ def opened(path: str) -> Any | None:
 
 
 def is_store(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is a folder with a zarr array or group.
-
-    Parameters
-    ----------
-    path : path_like
-    """
+    """Return whether a path is a folder with a zarr array or group."""
     return any(os.path.exists(os.path.join(path, name)) for name in ("zarr.json", ".zarray", ".zgroup"))
 
 
 def zarr_module(job: str) -> Any:
-    """The package zarr, which is an extra.
-
-    Parameters
-    ----------
-    job : str
-        What it is needed for, such as ``"read 'a.zarr'"``.
-
-    Raises
-    ------
-    FileError
-        If it is not installed.
-    """
+    """Import the package zarr, which is an extra."""
     try:
         import zarr
     except ImportError as error:

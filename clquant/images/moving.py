@@ -70,32 +70,13 @@ class About:
 
 
 def about(source: str | bytes, argument: str) -> About:
-    """What a file's head says of its frames.
-
-    Parameters
-    ----------
-    source : str or bytes
-        A path, or a file's bytes.
-    argument : str
-        What errors call it.
-
-    Raises
-    ------
-    FileError
-        If it is no picture that can be read.
-    """
+    """Read from a file's head how many frames it has, and their times."""
     with opened(source, argument) as (image, nbytes):
         return about_opened(image, nbytes)
 
 
 def about_opened(image: PIL.Image.Image, nbytes: int) -> About:
-    """As `about`, of a file of so many bytes that Pillow has opened.
-
-    Raises
-    ------
-    ValueError
-        If it has more frames than `frame_count` lets.
-    """
+    """Do as `about`, for a file that Pillow has opened, of a known size in bytes."""
     count = frame_count(image, nbytes) - hidden_pictures(image)
     loop = image.info.get("loop")
     plays = 1 if loop is None else int(loop)
@@ -110,18 +91,7 @@ def most_pixels(nbytes: int) -> int:
 
 
 def frames(source: str | bytes, argument: str) -> Iterator[Frame]:
-    """Every frame, one at a time; one of what is no animation.
-
-    Parameters
-    ----------
-    source, argument
-        As `about` takes them.
-
-    Raises
-    ------
-    FileError, InvalidArgument, InvalidType
-        As `clquant.images.decode.from_file`; also if all frames together have more pixels than are allowed.
-    """
+    """Yield every frame, one at a time; a still picture has one."""
     with opened(source, argument) as (image, nbytes):
         hidden, count = hidden_pictures(image), frame_count(image, nbytes)
         most = most_pixels(nbytes) if count > 1 else MAX_FILE_PIXELS

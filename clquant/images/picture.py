@@ -93,24 +93,7 @@ class Picture:
         return (self.height, self.width) if self.gray else (self.height, self.width, self.channels)
 
     def upload(self, session: Session, scope: Scope, row0: int = 0, row1: int | None = None) -> Buffer:
-        """A read-only buffer with rows ``row0..row1`` (default: all), C values per pixel, rows packed.
-
-        Parameters
-        ----------
-        session : Session
-        scope : Scope
-        row0, row1 : int
-
-        Returns
-        -------
-        pyopencl.Buffer
-            The caller's own where a whole device array is read.
-
-        Raises
-        ------
-        DeviceMemoryError
-            If the device has no room; `bands` gives rows that fit one buffer.
-        """
+        """Return a read-only buffer with rows ``row0..row1`` (default: all), C values per pixel, packed."""
         last = self.height if row1 is None else row1
         if self.lazy is not None:
             return scope.upload(self.lazy.rows(row0, last))
@@ -128,12 +111,7 @@ class Picture:
         return buffer
 
     def on_host(self, session: Session) -> Samples:
-        """The pixels on the host, (H, W, C) of `dtype`, which are copied there from a device array.
-
-        Parameters
-        ----------
-        session : Session
-        """
+        """Return the pixels on the host, (H, W, C) of `dtype`; downloads a device array."""
         if self.array is not None:
             return self.array
         if self.lazy is not None:
@@ -160,21 +138,7 @@ class Picture:
         return dataclasses.replace(self, array=narrow, sent=None)
 
     def parts(self, session: Session, row_bytes: int = 0, multiple_of: int = 1) -> list[tuple[int, int]]:
-        """Bands of rows to work on one after another: of a picture on the host so that transfers and kernels overlap.
-
-        Parameters
-        ----------
-        session : Session
-        row_bytes : int
-            That a row takes in the job's largest buffer besides the picture's own.
-        multiple_of : int
-            Every band but the last has a multiple of this many rows.
-
-        Returns
-        -------
-        list of (row0, row1)
-            Half-open, top to bottom; each within the device's largest allocation.
-        """
+        """Return bands of rows, half-open; of a host picture so that transfers and kernels overlap."""
         row_bytes = max(row_bytes, self.width * self.pixel_bytes)
         if self.array is None:
             return list(row_bands(self.height, row_bytes, session, multiple_of, self))
@@ -182,19 +146,7 @@ class Picture:
         return parts(session, self.height, row_bytes, session.is_pinned(self.array), multiple_of, there)
 
     def send(self, session: Session, scope: Scope) -> Picture:
-        """This picture, where it pays on its way to the device: what asks for its rows later waits for those only.
-
-        Parameters
-        ----------
-        session : Session
-        scope : Scope
-            The pixels must not change, and the rows stay on the device, as long as it.
-
-        Returns
-        -------
-        Picture
-            Itself where it was sent before, where host and device share memory, or the device has no room to spare.
-        """
+        """Begin the upload where it pays; later reads of rows wait for these rows alone."""
         limits, array = session.limits, self.array
         if array is None or self.sent is not None or limits.unified_memory or 2 * array.nbytes > limits.max_alloc:
             return self
@@ -204,26 +156,7 @@ class Picture:
             return self
 
     def bands(self, session: Session, bytes_per_pixel: int = 0, multiple_of: int = 1) -> Iterator[tuple[int, int]]:
-        """Bands of rows whose largest buffer stays within the device's largest allocation.
-
-        Parameters
-        ----------
-        session : Session
-        bytes_per_pixel : int
-            Of the job's largest buffer besides the picture's own.
-        multiple_of : int
-            Every band but the last has a multiple of this many rows.
-
-        Yields
-        ------
-        (row0, row1)
-            Half-open, top to bottom; one band where everything fits.
-
-        Raises
-        ------
-        DeviceMemoryError
-            If not even `multiple_of` rows fit.
-        """
+        """Yield bands of rows, half-open, whose largest buffer stays within the device's largest allocation."""
         row_bytes = self.width * max(bytes_per_pixel, self.pixel_bytes)
         yield from row_bands(self.height, row_bytes, session, multiple_of, self)
 

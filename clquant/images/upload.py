@@ -13,25 +13,7 @@ PARTS_THERE = 4  # at most, of a picture that is on the device: enough for resul
 def parts(
     session: Session, height: int, row_bytes: int, pinned: bool, multiple_of: int = 1, there: bool = False
 ) -> list[tuple[int, int]]:
-    """Bands of rows of a picture on the host to work on one after another, so that transfers and kernels overlap.
-
-    Parameters
-    ----------
-    session : Session
-    height, row_bytes : int
-        Rows, and bytes per row of the largest buffer that a band needs.
-    pinned : bool
-        Whether the picture's memory on the host is page-locked.
-    multiple_of : int
-        Every band but the last has a multiple of this many rows.
-    there : bool
-        Whether its pixels come from what is on the device, or nearly nothing, so that only results are long on the way.
-
-    Returns
-    -------
-    list of (row0, row1)
-        Half-open, top to bottom; each within the device's largest allocation.
-    """
+    """Return bands of rows of a host picture, half-open, so that transfers and kernels overlap."""
     least = -(-height // PARTS_THERE) * row_bytes if there else 0
     return overlap_bands(session, height, row_bytes, multiple_of, max(least, 0 if pinned else PAGEABLE_PART))
 
@@ -40,14 +22,6 @@ class SentRows:
     """A host picture on its way to a device, in parts: a part's upload is begun well before its rows are asked for.
 
     Not all are begun at once: the small copies of a job's tables would have to wait for them.
-
-    Parameters
-    ----------
-    session : Session
-    scope : Scope
-        The rows stay on the device as long as it.
-    array : ndarray of uint8 or uint16, shape (H, W, C)
-        C-contiguous.
     """
 
     def __init__(self, session: Session, scope: Scope, array: Samples) -> None:
@@ -71,21 +45,11 @@ class SentRows:
         return [row1 for _, row1 in self._parts]
 
     def begin(self, rows: int) -> None:
-        """Begin the uploads of the parts that have the first rows.
-
-        Parameters
-        ----------
-        rows : int
-        """
+        """Begin the uploads of the first `rows` rows."""
         self._begin(self._needed(rows))
 
     def first_rows(self, rows: int) -> Buffer:
-        """A buffer whose first rows are those of the picture for what is queued from now on; no others are begun.
-
-        Parameters
-        ----------
-        rows : int
-        """
+        """Return the buffer, with its first `rows` rows valid for what is queued from now on; begin no others."""
         self.begin(rows)
         self._order(self._needed(rows))
         return self._buffer
@@ -107,16 +71,7 @@ class SentRows:
         self._ordered = max(self._ordered, count)
 
     def rows(self, session: Session, scope: Scope, row0: int, row1: int) -> Buffer:
-        """A buffer with rows ``row0..row1`` for what is queued from now on.
-
-        Parameters
-        ----------
-        session : Session
-            On the queue of the session that the rows were sent by.
-        scope : Scope
-            The buffer's, where it is not that of the whole picture.
-        row0, row1 : int
-        """
+        """Return a buffer with rows ``row0..row1``, valid for what is queued from now on."""
         needed = self._needed(row1)
         self._begin(needed + PARTS_AHEAD)
         self._order(needed)

@@ -70,13 +70,7 @@ class Pair:
 
 
 def pieces(pair: Pair, overlap: int = 0) -> Iterator[Pair]:
-    """A pair as pairs in memory, from top to bottom; one that is in memory, or on a device, is the only piece.
-
-    Parameters
-    ----------
-    overlap : int
-        Rows that a piece has in common with the next one. A piece has more rows than these, as the pair must have.
-    """
+    """Yield a pair as pairs in memory, from top to bottom; one in memory or on a device as a whole."""
     readers = [one.lazy for one in (pair.first, pair.second) if one.lazy is not None]
     if not readers:
         yield pair

@@ -27,20 +27,7 @@ _SHORT = Fraction(1, 2)  # seconds that a whole film may lack of the length in i
 
 
 class Film:
-    """A film in a file or a pipe.
-
-    Parameters
-    ----------
-    source : str or binary file
-    shown : str
-        What errors call it.
-    start : Fraction, optional
-        Seconds; frames well before it are not decoded.
-    raw : (width, height) or (width, height, fps), optional
-        The stream has no head: 3 bytes RGB a pixel.
-    damaged : bool
-        Take the frames before a damage, instead of an error.
-    """
+    """A film in a file or a pipe."""
 
     plays = 0
     count: int | None = None
