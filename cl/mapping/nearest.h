@@ -85,13 +85,14 @@ void offer(Best *best, int index, int4 point, int4 color, __global const int4 *p
     best->index = index;
 }
 
-/* The largest difference of two colours' values in a channel, over black where they have alpha. */
+/* The largest difference of two colours' values in a channel, over black or white where they have alpha. */
 int gap(int4 a, int4 b)
 {
 #if SPACE_ALPHA
     const uint4 light = (uint4)(convert_uint3(a.xyz) * (uint)a.w / (uint)WHITE, (uint)a.w);
     const uint4 other = (uint4)(convert_uint3(b.xyz) * (uint)b.w / (uint)WHITE, (uint)b.w);
-    const int4 d = convert_int4(light) - convert_int4(other), off = max(d, -d);
+    const int4 d = convert_int4(light) - convert_int4(other), white = (int4)(d.xyz - d.w, 0);
+    const int4 off = max(max(d, -d), max(white, -white));
     return max(max(off.x, off.y), max(off.z, off.w));
 #else
     const int4 d = a - b, off = max(d, -d);

@@ -39,9 +39,10 @@ def bounds(palette, space, plain):
 
 
 def gap(a, b, white, alpha):
-    """The largest difference in a channel, over black where colours have alpha."""
+    """The largest difference in a channel, over black or white where colours have alpha."""
     if alpha:
         a, b = (np.append(c[:3] * c[3] // white, c[3]) for c in (a, b))
+        a, b = (np.append(c, c[:3] - c[3]) for c in (a, b))
     return np.abs(a - b).max()
 
 
