@@ -33,7 +33,11 @@ int entry_in_reach(int entry, int4 color, float4 point, float4 own_point, __glob
             own = j;
         }
     }
-    const int least_gap = gap(color, colors[own]);
+    int least_gap = gap(color, colors[own]);
+#if CLOSEST
+    if (least_gap > SPECK)
+        least_gap = gap(color, colors[closest_entry(color, colors, n_entries)]);
+#endif
     const int reach = max(SPECK, bounds[own].z / 8 * 7) + (least_gap > SPECK ? least_gap : 0);
     if (gap(color, colors[entry]) <= reach)
         return entry;

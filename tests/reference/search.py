@@ -73,7 +73,8 @@ def dither(wanted, pixels, points, palette, space, weights, passes, is_bounded=T
         """The entry of a pixel: of those within reach of its colour, if there are such, the nearest to a point."""
         entry, own = (nearest(at, points, allowed(y, x)) for at in (point, wanted[y, x]))
         gaps = np.array([gap(pixels[y, x], e, 255, space.alpha) for e in entries])
-        reach = max(SPECK, limits[own][2] // 8 * 7) + (gaps[own] if gaps[own] > SPECK else 0)
+        least = gaps.min() if space.name in ("linear", "oklab") else gaps[own]
+        reach = max(SPECK, limits[own][2] // 8 * 7) + (least if min(least, gaps[own]) > SPECK else 0)
         near = allowed(y, x) & (gaps <= reach)
         if near[entry] or not is_bounded:
             return entry
