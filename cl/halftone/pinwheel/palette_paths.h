@@ -197,8 +197,8 @@ INLINE void read_ahead(path_scan_t *scan)
 /* The entry that a pixel shows in place of the one nearest to its aim. */
 INLINE uint entry_within_reach(const path_scan_t *scan, uint pixel, uint entry)
 {
-    const int3 off = unpacked(pixel) - unpacked(scan->shades[entry].z), size = max(off, -off);
-    if (max(max(size.x, size.y), size.z) <= SPECK)
+    const uint3 off = abs_diff(unpacked(pixel), unpacked(scan->shades[entry].z));
+    if (max(max(off.x, off.y), off.z) <= SPECK)
         return entry;
     const int own = (int)entry_at(scan->nearest + (pixel & 0xffffffu));
     const int4 color = (int4)(unpacked(pixel), WHITE);
