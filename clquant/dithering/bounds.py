@@ -70,19 +70,20 @@ def bounds(palette: Palette, space: Space, plain: bool) -> npt.NDArray[np.int32]
     found = np.full((len(colors), 4), FREE, np.int64)
     if not 2 <= len(colors) <= MOST_COLORS:
         return found.astype(np.int32)
+    has_alpha = bool((colors[:, 3] < 255).any())  # an opaque palette dithers RGBA as it does RGB
     seen = _distances(spaces.luma_chroma(space.alpha).coordinates(colors)) / 4
     if seen[:, 0].mean() >= COARSE:
         return found.astype(np.int32)
     luma_first = not plain and space.definition.is_opponent
     own = _distances(space.values(colors) if plain else space.coordinates(colors))[:, 0]
     nearest = np.maximum(seen[:, 0], 1)
-    chroma = np.minimum(np.maximum(ALPHA_CHROMA if space.alpha else CHROMA, 2 * (nearest - COARSE)) / nearest, 1)
+    chroma = np.minimum(np.maximum(ALPHA_CHROMA if has_alpha else CHROMA, 2 * (nearest - COARSE)) / nearest, 1)
     share = LUMA_SHARE if luma_first else np.maximum(COMPONENT_SHARE, CHROMA / nearest)
     found[:, 0] = np.minimum(share * own, FREE)
     found[:, 1] = np.minimum(chroma * own, FREE) if luma_first else found[:, 0]
     found[:, 3] = np.minimum(PINWHEEL_SHARE * own, FREE)
     if len(colors) > NEIGHBOUR + 1:
-        reach = np.maximum((ALPHA_REACH if space.alpha else 1) * seen[:, NEIGHBOUR], SPECK)
+        reach = np.maximum((ALPHA_REACH if has_alpha else 1) * seen[:, NEIGHBOUR], SPECK)
         found[:, 2] = np.minimum(reach * (space.white / 255), FREE)
     return found.astype(np.int32)
 

@@ -19,6 +19,7 @@ def distances(points):
 def bounds(palette, space, plain):
     """Of each entry the most of an error's first component, of others, its reach, the most in the pinwheel."""
     colors = palette.rgba()
+    translucent = any(colors[:, 3] < 255)
     seen = distances(luma_chroma(space.alpha).coordinates(colors).astype(int)) / 4
     own = distances((space.values(colors) if plain else space.coordinates(colors)).astype(int))
     luma_first = not plain and space.name in ("oklab", "ycbcr")
@@ -31,9 +32,9 @@ def bounds(palette, space, plain):
             spacing = max(seen[i, 0], 1)
             first = int(min((2 if luma_first else max(0.75, 12 / spacing)) * own[i, 0], FREE))
             pinwheel = int(min(20 * own[i, 0], FREE))
-            other = int(min(own[i, 0] * min(max(6 if space.alpha else 12, 2 * (spacing - 64)) / spacing, 1), FREE))
+            other = int(min(own[i, 0] * min(max(6 if translucent else 12, 2 * (spacing - 64)) / spacing, 1), FREE))
         if len(colors) > 2:
-            reach = int(min(max((1.4 if space.alpha else 1) * seen[i, 1], SPECK) * (space.white / 255), FREE))
+            reach = int(min(max((1.4 if translucent else 1) * seen[i, 1], SPECK) * (space.white / 255), FREE))
         made.append((first, other if luma_first else first, reach, pinwheel))
     return made
 
