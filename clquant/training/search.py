@@ -46,7 +46,7 @@ def _tensor_cores(limits: Limits) -> bool:
 
 
 VARIANTS = (
-    Variant("mma", "training/search_mma.cl", _tensor_cores, gain=1.03),
+    Variant("mma", "training/search_mma.cl", _tensor_cores, gain=2.6),
     Variant("lanes", "training/search_lanes.cl", lambda x: x.is_cpu and sys.byteorder == "little", gain=12.7),
     Variant("portable", "training/search.cl"),
 )
