@@ -6,11 +6,11 @@
 /* One of two entries per pixel.
  * NDRange: 2-D, columns by rows of the band, a work-item per pixel, guarded by width and n. pixels (n, CHANNELS) Sample;
  * out (n) INDEX; n pixels in rows of width; row 0 is the picture's first_row; mask (side, side) int, side a power of
- * two, a permutation of 0..side^2 - 1, repeated over the picture; mixes (k, NEIGHBOURS); strength 0..256 scales the
- * share of the second entry. */
+ * two, a permutation of 0..side^2 - 1, repeated over the picture; mixes (k, NEIGHBOURS); n_entries = k; speck: the
+ * largest gap, in values, of an entry that is no speck; strength 0..256 scales the share of the second entry. */
 __kernel void dither_ordered(PALETTE_PARAMETERS, __global const Sample *pixels, __global INDEX *out, ulong n,
-                             __global const Mix *mixes, uint width, uint first_row, __global const int *mask, uint side,
-                             int strength)
+                             __global const Mix *mixes, int n_entries, int speck, uint width, uint first_row,
+                             __global const int *mask, uint side, int strength)
 {
     const uint column = (uint)get_global_id(0);
     const uint row = (uint)get_global_id(1);
@@ -23,9 +23,10 @@ __kernel void dither_ordered(PALETTE_PARAMETERS, __global const Sample *pixels, 
         return;
     }
     const int4 point = space_coordinates(color, tables);
-    const int first = nearest_to_color(point, color, points, colors, PALETTE_CELLS);
+    const int nearest = nearest_to_color(point, color, points, colors, PALETTE_CELLS);
+    const int first = first_of(color, nearest, colors, n_entries, speck);
     const int values = (int)(side * side);
-    const Second second = second_of(point, first, points, mixes, values, strength);
+    const Second second = second_of(point, color, first, points, colors, mixes, speck, values, strength);
     const int number = mask[((first_row + row) & (side - 1)) * side + (column & (side - 1))];
     const int t = is_darker(second.entry, first, points) ? values - 1 - number : number;
     out[i] = (INDEX)(t < second.often ? second.entry : first);

@@ -46,6 +46,13 @@ def constants(space: Space) -> dict[str, int | str]:
     }
 
 
+def speck(palette: Palette, space: Space) -> int:
+    """Largest gap of an entry that is no speck, in values; `FREE` for palettes without bounds."""
+    if not NEIGHBOUR + 1 < len(palette) <= MOST_COLORS or _seen(palette, space)[:, 0].mean() >= COARSE:
+        return FREE
+    return SPECK * space.white // 255
+
+
 def on_the_device(on_device: PaletteOnDevice, plain: bool) -> dict[str, Any]:
     """What kernels take of a palette's bounds, by name; `plain` as of `bounds`."""
 
@@ -71,7 +78,7 @@ def bounds(palette: Palette, space: Space, plain: bool) -> npt.NDArray[np.int32]
     if not 2 <= len(colors) <= MOST_COLORS:
         return found.astype(np.int32)
     has_alpha = bool((colors[:, 3] < 255).any())  # an opaque palette dithers RGBA as it does RGB
-    seen = _distances(spaces.luma_chroma(space.alpha).coordinates(colors)) / 4
+    seen = _seen(palette, space)
     if seen[:, 0].mean() >= COARSE:
         return found.astype(np.int32)
     luma_first = not plain and space.definition.is_opponent
@@ -86,6 +93,11 @@ def bounds(palette: Palette, space: Space, plain: bool) -> npt.NDArray[np.int32]
         reach = np.maximum((ALPHA_REACH if has_alpha else 1) * seen[:, NEIGHBOUR], SPECK)
         found[:, 2] = np.minimum(reach * (space.white / 255), FREE)
     return found.astype(np.int32)
+
+
+def _seen(palette: Palette, space: Space) -> npt.NDArray[np.float64]:
+    """`_distances` of colours in luma and chroma, in 8-bit levels."""
+    return _distances(spaces.luma_chroma(space.alpha).coordinates(palette.rgba())) / 4
 
 
 def _distances(points: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from clquant import flow, params
 from clquant.color.palette import Palette
-from clquant.dithering import mixes, threshold_maps
+from clquant.dithering import bounds, mixes, threshold_maps
 from clquant.dithering.registry import JobDither, register_dither
 from clquant.dithering.threshold_maps import MaskOnDevice
 from clquant.flow import Portion
@@ -25,6 +26,8 @@ FILE = "dithering/ordered.cl"
 LANE_FILE = "dithering/ordered_lanes.cl"
 MEMO_ENTRY_BYTES = {1: 8, 2: 12}
 """By the bytes of an index."""
+FAR_SHARES, FAR_COLORS = {"srgb": 12, "linear": 0, "oklab": 2}, 32
+"""Sixteenths of their shares that specks keep, by space; none in palettes of so many colours outside sRGB."""
 
 
 class OrderedDither(JobDither):
@@ -34,9 +37,11 @@ class OrderedDither(JobDither):
     is farther from its colour than the local spacing of the palette asks for: the one whose mix with the first is
     nearest to the colour, luma counting most, and differs least from pixel to pixel. Of the two the lighter one stands
     where the mask is below its share of the mix (`cl/dithering/ordered.h` has the equations). Shares below a tenth,
-    which are seen as specks, are not drawn by palettes of more than six colours. Pixels do not depend on each other, so
-    a picture that does not change from frame to frame does not flicker, and flat areas of a palette colour stay flat.
-    All in integers: the same on every device.
+    which are seen as specks, are not drawn by palettes of more than six colours. Unless a palette's colours are widely
+    spaced, of entries that are off by more than 60 levels in a channel less is drawn in sRGB, little or none in OKLab
+    and linear light, where the closest entry by channel stands for a nearest one that is off so far. Pixels do not
+    depend on each other, so a picture that does not change from frame to frame does not flicker, and flat areas of a
+    palette colour stay flat. All in integers: the same on every device.
 
     Parameters
     ----------
@@ -118,8 +123,9 @@ class PixelOrdered:
             Pixels of a row; the first one's place in the picture.
         """
         palette, items = self._palette, (width, -(-batch.count // width))
-        own = {**batch.arguments, "mixes": _mixes(palette), **mask.arguments(width, first_row)}
-        palette.launch(FILE, "dither_ordered", batch.channels, items, palette.session.tuned("mapping.group"), own)
+        own = {**batch.arguments, **_entries(palette), **mask.arguments(width, first_row)}
+        group = palette.session.tuned("mapping.group")
+        palette.launch(FILE, "dither_ordered", batch.channels, items, group, own, True, True, **_constants(palette))
 
 
 class LaneOrdered(PixelOrdered):
@@ -128,15 +134,31 @@ class LaneOrdered(PixelOrdered):
     def dither(self, batch: PixelBatch, width: int, first_row: int, mask: MaskOnDevice) -> None:
         """As `PixelOrdered.dither`."""
         palette = self._palette
-        own = {"points": palette.points, "mixes": _mixes(palette), **mask.arguments(width, first_row)}
-        launch_lanes(palette, LANE_FILE, "dither_ordered", batch, MEMO_ENTRY_BYTES[palette.index_bytes], **own)
+        entry_bytes, constants = MEMO_ENTRY_BYTES[palette.index_bytes], _constants(palette)
+        own = {"points": palette.points, "colors": palette.colors, **_entries(palette)}
+        own |= mask.arguments(width, first_row)
+        launch_lanes(palette, LANE_FILE, "dither_ordered", batch, entry_bytes, constants, **own)
 
 
-def _mixes(palette: PaletteOnDevice) -> Buffer:
-    """What each entry is mixed with, on the device."""
-    return palette.cached(
-        "mixes", lambda: palette.scope.copy_of(mixes.mixes(palette.palette, palette.space).view(np.int32))
-    )
+def _entries(palette: PaletteOnDevice) -> dict[str, Any]:
+    """What each entry is mixed with, and which are specks, by the names of kernels' arguments."""
+
+    def send() -> Buffer:
+        return palette.scope.copy_of(mixes.mixes(palette.palette, palette.space).view(np.int32))
+
+    speck = palette.cached("speck", lambda: bounds.speck(palette.palette, palette.space))
+    return {
+        "mixes": palette.cached("mixes", send),
+        "n_entries": np.int32(len(palette.palette)),
+        "speck": np.int32(speck),
+    }
+
+
+def _constants(palette: PaletteOnDevice) -> dict[str, int]:
+    """Compile-time constants of `cl/dithering/ordered.h`."""
+    name = palette.space.name
+    is_dense = name in bounds.CLOSEST and len(palette.palette) >= FAR_COLORS
+    return {"CLOSEST": int(name in bounds.CLOSEST), "FAR": 0 if is_dense else FAR_SHARES[name]}
 
 
 VARIANTS = (

@@ -7,6 +7,7 @@ pixel whatever the number of colours. CPUs search eight candidates at once, and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -38,15 +39,21 @@ class LaneSearch(PixelSearch):
 
     def map(self, batch: PixelBatch) -> None:
         """As `PixelSearch.map`."""
-        launch_lanes(self._palette, LANE_FILE, "map_pixels", batch, MEMO_ENTRY_BYTES)
+        launch_lanes(self._palette, LANE_FILE, "map_pixels", batch, MEMO_ENTRY_BYTES, {})
 
 
 def launch_lanes(
-    palette: PaletteOnDevice, file: str, kernel_name: str, batch: PixelBatch, entry_bytes: int, **own: Any
+    palette: PaletteOnDevice,
+    file: str,
+    kernel_name: str,
+    batch: PixelBatch,
+    entry_bytes: int,
+    constants: Mapping[str, int],
+    **own: Any,
 ) -> None:
     """Queue a kernel of `LANE_PARAMETERS` of `cl/mapping/candidates_lanes.h`; a memo entry has `entry_bytes` bytes."""
     session = palette.session
-    kernel = session.program(file, **palette.constants(batch.channels)).kernel(kernel_name)
+    kernel = session.program(file, **palette.constants(batch.channels), **constants).kernel(kernel_name)
     most = session.limits.max_alloc // entry_bytes
     bits = next(b for b in range(MEMO_BITS, 0, -1) if b == 1 or 1 << 3 * b <= min(most, 4 * batch.count))
     items = max(1, min(batch.runs(session), most >> 3 * bits))

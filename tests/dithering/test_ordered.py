@@ -8,6 +8,7 @@ import pytest
 from clquant import OrderedDither, Palette
 from clquant.color import spaces
 from clquant.dithering import threshold_maps
+from clquant.dithering.bounds import speck
 from clquant.palette import engine
 from clquant.quality import visual_error
 from clquant.runtime import InvalidArgument, InvalidType, force_tuning, open_session
@@ -92,6 +93,19 @@ def test_a_gradient_has_no_specks(queue, name):
     shown = engine.transform(image, colors, dither=name, queue=queue).astype(int)
     assert np.abs(shown - image).max() <= 26  # six entries of the ramp are that far apart
     assert len(np.unique(shown.reshape(-1, 3), axis=0)) == len(soft)
+
+
+@pytest.mark.parametrize("name", spaces.NAMES)
+@pytest.mark.parametrize(("channels", "count"), [(3, 9), (4, 40)])
+def test_palettes_of_near_colors_equal_the_reference(queue, rng, name, channels, count):
+    """Their far entries are specks, unlike those of widely spaced palettes."""
+    image = rng.integers(50, 206, (24, 24, channels), dtype=np.uint8)
+    colors = rng.integers(90, 170, (count, channels), dtype=np.uint8)
+    colors[0], colors[1] = 0, 255
+    palette, space, dither = Palette(colors), spaces.space(name, channels == 4), OrderedDither()
+    assert speck(palette, space) == 60
+    expected = reference.dither(image, palette, space, dither.thresholds(), 256)
+    assert np.array_equal(engine.predict(image, palette, color_space=name, dither=dither, queue=queue), expected)
 
 
 def test_bayer_masks():

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from clquant.color.palette import Palette
 from clquant.color.spaces import Space
 from tests.reference.palette_map import nearest, with_alpha
+from tests.reference.reach import FREE, SPECK, bounds, gap
 
 LIGHTNESS = {"srgb": (77, 150, 29, 64), "linear": (54, 183, 19, 64), "oklab": (256, 0, 0, 64)}
 
@@ -27,13 +28,22 @@ def dither(
     colors = space.coordinates(palette.rgba()).astype(np.int64)
     point = space.coordinates(with_alpha(pixels)).astype(np.int64)
     first = nearest(pixels, palette, space)
+    values, entries = with_alpha(pixels).astype(int), space.values(palette.rgba()).astype(int)
+    speck = SPECK * space.white // 255 if min(limit[2] for limit in bounds(palette, space, True)) < FREE else FREE
+    far = 12 if space.name == "srgb" else 2 if space.name == "oklab" and len(entries) < 32 else 0
     light = np.array(LIGHTNESS[space.name])[: space.dims]
     neighbours = [nearest_entries(colors, entry)[: 12 if space.alpha else 6] for entry in range(len(colors))]
     side = len(mask)
     chosen = first.copy()
     for i, a in enumerate(first):
+        gaps = np.array([gap(values[i], entry, space.white, space.alpha) for entry in entries])
+        if space.name != "srgb" and gaps[a] > speck:
+            a = chosen[i] = int(np.argmin(gaps))
+        specks = set() if gaps[a] > speck else set(np.flatnonzero(gaps > speck))
         weights = np.array([*light[:3], 0][: space.dims])
-        second, share = mixed(point[i] - colors[a], colors - colors[a], neighbours[a], weights, space.extent[0])
+        others = [entry for entry in neighbours[a] if far or entry not in specks]
+        second, share = mixed(point[i] - colors[a], colors - colors[a], others, weights, space.extent[0])
+        share = share * far // 16 if second in specks else share
         t = int(mask[i // width % side, i % width % side])
         if (colors[second] - colors[a]) @ light < 0:
             t = side * side - 1 - t
