@@ -23,6 +23,8 @@ Picture = npt.NDArray[np.uint8]
 Float = npt.NDArray[np.float64]
 # Pixels of a side at most: libimagequant and S-CIELAB take long.
 SIDE = 384
+# Figures below it count as it: some pictures have no specks.
+LEAST = 0.001
 PER_DEGREE = 300 * 9.5 * np.pi / 180
 
 _TO_XYZ = np.array(
@@ -113,7 +115,9 @@ def against_libimagequant(pictures: list[Picture], colors: int, queue: runtime.C
         base = figures(picture, libimagequant(picture, colors))
         for name, call in methods(picture, colors, queue).items():
             found = figures(picture, call())
-            ratios.setdefault(name, []).append([a / b for a, b in zip(found, base, strict=True)])
+            ratios.setdefault(name, []).append(
+                [max(a, LEAST) / max(b, LEAST) for a, b in zip(found, base, strict=True)]
+            )
     columns = {
         "method": "method",
         "visual": "visual error",
