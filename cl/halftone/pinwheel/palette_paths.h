@@ -197,11 +197,11 @@ INLINE void read_ahead(path_scan_t *scan)
 /* The entry that a pixel shows in place of the one nearest to its aim. */
 INLINE uint entry_within_reach(const path_scan_t *scan, uint pixel, uint entry)
 {
-    const uint3 off = abs_diff(unpacked(pixel), unpacked(scan->shades[entry].z));
+    const int4 color = (int4)(unpacked(pixel), WHITE);
+    const uint4 off = abs_diff(color, (int4)(unpacked(scan->shades[entry].z), WHITE));
     if (max(max(off.x, off.y), off.z) <= SPECK)
         return entry;
     const int own = (int)entry_at(scan->nearest + (pixel & 0xffffffu));
-    const int4 color = (int4)(unpacked(pixel), WHITE);
     return (uint)within_reach((int)entry, own, color, scan->colors, scan->bounds, scan->n_entries);
 }
 
