@@ -60,10 +60,6 @@ class Animation:
 
     Attributes
     ----------
-    frames : list of IndexedImage
-        What is shown. Those of `clquant.animate` are made one at a time while a file is written, or all together when
-        this attribute is asked for, and then kept.
-    delays_ms : list of int
     plays : int
     figures : dict
         Of the file that `save` or `to_bytes` wrote last of an animation of `clquant.animate`: its ``frames``,
@@ -85,7 +81,7 @@ class Animation:
 
     @property
     def frames(self) -> list[IndexedImage]:
-        """The frames as images, each whole."""
+        """List of IndexedImage: the frames, each whole; `clquant.animate` makes them when this is first asked for."""
         return [made.image for made in self._held()]
 
     @property
