@@ -149,8 +149,8 @@ __kernel void toggle_phase(__global float *errors, __global int *state, __global
 #if DIMS == 4
         error.w = old[51 * plane];
 #endif
-        best = entry_in_reach(best, color, point, 2.0f * (error - shown), entries, norms, colors, barred, palette,
-                              bounds);
+        best =
+            entry_in_reach(best, color, point, 2.0f * (error - shown), entries, norms, colors, barred, palette, bounds);
     }
 #endif
     const float4 change = entries[best] - shown;

@@ -75,12 +75,14 @@ __kernel void toggle_phase(__global float *restrict errors, __global int *restri
         const int4 color = load_pixel(pixels, (size_t)(4 * y + phase / 4) * width + x);
         if (gap(color, palette[indices[i]]) <= SPECK)
             continue;
-        float4 own = (float4)(old[i] - shown[0][i], old[17 * plane + i] - shown[1][i], old[34 * plane + i] - shown[2][i], 0);
+        float4 own =
+            (float4)(old[i] - shown[0][i], old[17 * plane + i] - shown[1][i], old[34 * plane + i] - shown[2][i], 0);
 #if DIMS == 4
         own.w = old[51 * plane + i] - shown[3][i];
 #endif
-        indices[i] = entry_in_reach(indices[i], color, (float4)(points[0][i], points[1][i], points[2][i], points[3][i]),
-                                    2.0f * own, entries, norms, colors, was & OPAQUE ? transparent : -1, palette, bounds);
+        indices[i] =
+            entry_in_reach(indices[i], color, (float4)(points[0][i], points[1][i], points[2][i], points[3][i]),
+                           2.0f * own, entries, norms, colors, was & OPAQUE ? transparent : -1, palette, bounds);
     }
     best = vload16(0, indices);
 #endif

@@ -291,10 +291,7 @@ SMALL void clear_margins(__local uint *won, const int colors)
 
 /* A node by DRAW of neuquant/map.h. */
 SMALL int4 drawn_node(const int4 node, const uint weight, const ulong x, const ulong y, const ulong z, const ulong w,
-                      __global const uint *restrict decay)
-{
-    DRAW(node, weight, x, y, z, w, decay)
-}
+                      __global const uint *restrict decay){DRAW(node, weight, x, y, z, w, decay)}
 
 /* What eight nodes' neighbours on both sides won; `other` is 0 if the two are the same nodes. */
 uint8 both_sides(__local const uint *left, __local const uint *right, const uint other)

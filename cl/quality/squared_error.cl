@@ -12,8 +12,7 @@ ulong sum_of_lanes(uint16 lanes)
     return four.x + four.y + four.z + four.w;
 }
 
-__kernel void squared_error(__global const uchar *first, __global const uchar *second, ulong n,
-                            __global ulong *sums)
+__kernel void squared_error(__global const uchar *first, __global const uchar *second, ulong n, __global ulong *sums)
 {
     const size_t items = get_global_size(0);
     const ulong vectors = n / 16;

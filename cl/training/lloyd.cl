@@ -50,8 +50,7 @@ inline ulong take_sum(__global sum_t *sums, size_t place, uint capacity, uint pa
  */
 __kernel void vq_fold(__global sum_t *sums, const uint size, const uint piece, const uint adds,
                       __global const value_t *codebook, __global ulong *totals, __global ulong *errors,
-                      __global uint *worst, const uint capacity,
-                      const uint parts, __local ulong *error)
+                      __global uint *worst, const uint capacity, const uint parts, __local ulong *error)
 {
     const uint j = get_group_id(0);
     const uint lane = get_local_id(0);

@@ -222,14 +222,14 @@ __kernel void vq_encode_mma(__global const value_t *image, const uint height, co
                     if (max(bits.x, bits.y) > bound[t][0]) {
                         keep(bits.x, high[t].x, middle[t].x, low[t].x, top.x, base.x, j, passed[t][0], &best[t][0],
                              &index[t][0], &bound[t][0]);
-                        keep(bits.y, high[t].y, middle[t].y, low[t].y, top.y, base.y, j + 1, passed[t][0],
-                             &best[t][0], &index[t][0], &bound[t][0]);
+                        keep(bits.y, high[t].y, middle[t].y, low[t].y, top.y, base.y, j + 1, passed[t][0], &best[t][0],
+                             &index[t][0], &bound[t][0]);
                     }
                     if (max(bits.z, bits.w) > bound[t][1]) {
                         keep(bits.z, high[t].z, middle[t].z, low[t].z, top.x, base.x, j, passed[t][1], &best[t][1],
                              &index[t][1], &bound[t][1]);
-                        keep(bits.w, high[t].w, middle[t].w, low[t].w, top.y, base.y, j + 1, passed[t][1],
-                             &best[t][1], &index[t][1], &bound[t][1]);
+                        keep(bits.w, high[t].w, middle[t].w, low[t].w, top.y, base.y, j + 1, passed[t][1], &best[t][1],
+                             &index[t][1], &bound[t][1]);
                     }
                 }
             }

@@ -27,8 +27,7 @@ __kernel void row_distances(__global const value_t *rows, const uint count, __gl
 {
     const size_t item = get_global_id(0);
     if (item < (size_t)count * size)
-        distances[offset + item] =
-            double_of(row_distance(rows, item / size, codebook, item % size), exponent);
+        distances[offset + item] = double_of(row_distance(rows, item / size, codebook, item % size), exponent);
 }
 
 /* That of each row to the codeword of its label.

@@ -61,8 +61,7 @@ void count_row(__global const ushort *row, const uint n, __global uint *bins)
  * Local memory: 12 bytes per work-item. */
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void scalar_counts(
     __global const ushort *restrict given, __global uint *bins, __global ushort *restrict keys,
-    __global uint *restrict numbers, __global uint *restrict counts, __global uint *restrict lengths,
-    const uint2 sizes)
+    __global uint *restrict numbers, __global uint *restrict counts, __global uint *restrict lengths, const uint2 sizes)
 {
     __local uint different[LOCAL], lowest[LOCAL], highest[LOCAL];
     const uint item = get_local_id(0), group = get_group_id(0), share = (BINS + LOCAL - 1) / LOCAL;

@@ -58,8 +58,7 @@ static int weighted_square(int3 difference)
  * lengths (count) uint: bytes of each; most: the bound, a weighted square. */
 __kernel void pack_lzw(__global const uchar *wanted, __global const uchar *other, __global const uint *starts,
                        __global const uchar *colors, __global const uchar *near, __global const uint *code_bits,
-                       __global uint *tables, __global uchar *out, __global uint *lengths, uint count,
-                       int most)
+                       __global uint *tables, __global uchar *out, __global uint *lengths, uint count, int most)
 {
     const uint picture = (uint)get_global_id(0);
     if (picture >= count)
@@ -88,8 +87,8 @@ __kernel void pack_lzw(__global const uchar *wanted, __global const uchar *other
                 const uint substitute = instead[symbol * NEAR + k];
                 if (substitute == symbol)
                     break;
-                const int3 error = lacking + convert_int3(vload3(symbol, palette)) -
-                                   convert_int3(vload3(substitute, palette));
+                const int3 error =
+                    lacking + convert_int3(vload3(symbol, palette)) - convert_int3(vload3(substitute, palette));
                 if (weighted_square(error) >= least)
                     continue;
                 const uint there = table[place_of(table, code, substitute)];

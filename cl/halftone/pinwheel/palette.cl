@@ -52,11 +52,11 @@ inline int4 first_error(int4 color, int amplitude, int block_x, int block_y, uin
  * all_waiting    local short4 [SLOTS][work-group].
  * Constants: BLOCK, PIXELS, SLOTS, PHASE, LAST_SLOT. Bounds: as in halftone/pinwheel/levels.cl, in each component. */
 __kernel void halftone_palette(PALETTE_PARAMETERS, __global const int4 *bounds, int n_entries,
-                               __global const uchar *image, __global INDEX *output,
-                               __global const ushort8 *path, __global const ushort *rim, __global const short4 *weights,
-                               __global const short *light, __global const uchar *codes, __global const ushort *shares,
-                               __global short4 *edges, __local short4 *all_waiting, int4 picture, int4 blocks,
-                               int error_limit, int amplitude, int gain, uint4 key)
+                               __global const uchar *image, __global INDEX *output, __global const ushort8 *path,
+                               __global const ushort *rim, __global const short4 *weights, __global const short *light,
+                               __global const uchar *codes, __global const ushort *shares, __global short4 *edges,
+                               __local short4 *all_waiting, int4 picture, int4 blocks, int error_limit, int amplitude,
+                               int gain, uint4 key)
 {
     const int lanes = get_local_size(0);
     const int block_y = first_row_of(blocks) + (int)get_global_id(1);
@@ -105,8 +105,7 @@ __kernel void halftone_palette(PALETTE_PARAMETERS, __global const int4 *bounds, 
         const int4 aim = color_of(worth + ((reached * gain) >> 4), codes);
         int entry = nearest_to_color(space_coordinates(aim, tables), aim, points, colors, PALETTE_CELLS);
         if (gap(color, colors[entry]) > SPECK) {
-            const int own =
-                nearest_to_color(space_coordinates(color, tables), color, points, colors, PALETTE_CELLS);
+            const int own = nearest_to_color(space_coordinates(color, tables), color, points, colors, PALETTE_CELLS);
             entry = within_reach(entry, own, color, colors, bounds, n_entries);
         }
         output[at] = (INDEX)entry;

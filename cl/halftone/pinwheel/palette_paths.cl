@@ -152,9 +152,10 @@ __kernel void scatter_paths(__global const INDEX *entries, __global INDEX *outpu
  * of pixels in sixteenths: STRAIGHT_1..3, CORNER_1..3, FIRST_1..3 (outward), AFTER_1..2 (inward). */
 __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX *entries, __global const uint *order,
                                      __global const INDEX *nearest, __global const int4 *colors,
-                                     __global const int4 *bounds, int n_entries, __global const uint4 *worths, __global const short *light,
-                                     __global const uchar *codes, __global const ushort *shares, __global short4 *edges,
-                                     int4 picture, int4 blocks, int error_limit, int amplitude, int gain, uint4 key)
+                                     __global const int4 *bounds, int n_entries, __global const uint4 *worths,
+                                     __global const short *light, __global const uchar *codes,
+                                     __global const ushort *shares, __global short4 *edges, int4 picture, int4 blocks,
+                                     int error_limit, int amplitude, int gain, uint4 key)
 {
     __local uint two[QUEUE_ENTRIES * LANES];
     __local short one[QUEUE_ENTRIES * LANES];
