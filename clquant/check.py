@@ -148,7 +148,7 @@ JOBS: Mapping[str, Job] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one job ended.
+    """Outcome of one golden job.
 
     Attributes
     ----------
@@ -211,7 +211,7 @@ def check(queue: CommandQueue, name: str) -> Outcome:
 
 
 def machine() -> dict[str, str]:
-    """What else results could depend on: versions, system and processor."""
+    """Collect versions, system and processor, on which results could depend."""
     return {
         "clquant": clquant.__version__,
         "Python": platform.python_version(),

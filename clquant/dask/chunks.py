@@ -120,7 +120,7 @@ def _cut(chunk: npt.NDArray[Any], rows: slice, columns: slice) -> npt.NDArray[An
 
 
 def _seen(chunk: npt.NDArray[Any], rows: slice, columns: slice) -> npt.NDArray[Any]:
-    """A part of a chunk that stays."""
+    """Slice a chunk without a copy, as it stays in memory."""
     return np.asarray(chunk)[rows, columns]
 
 

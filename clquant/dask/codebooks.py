@@ -76,7 +76,7 @@ def _banded(image: Any, number: int, block: tuple[int, int]) -> _Bands:
 
 
 def _parts(bands: Sequence[_Bands], shape: BlockShape, weights: list[npt.NDArray[np.uint16]] | None) -> RemoteParts:
-    """A part of each band, on a worker."""
+    """Make each band a part of the training set, on a worker."""
     made: list[Any] = []
     counts: list[int] = []
     work = delayed(named(Part), pure=False)

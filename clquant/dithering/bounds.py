@@ -54,7 +54,7 @@ def speck(palette: Palette, space: Space) -> int:
 
 
 def on_the_device(on_device: PaletteOnDevice, plain: bool) -> dict[str, Any]:
-    """What kernels take of a palette's bounds, by name; `plain` as of `bounds`."""
+    """Kernel arguments of a palette's bounds, by name; `plain` as in `bounds`."""
 
     def send() -> Buffer:
         return on_device.scope.copy_of(bounds(on_device.palette, on_device.space, plain))

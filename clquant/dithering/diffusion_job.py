@@ -65,14 +65,14 @@ class DiffusionParams:
         }
 
     def arguments(self, on_device: PaletteOnDevice, form: Variant, image: Buffer, output: Buffer) -> dict[str, Any]:
-        """What kernels take as `DIFFUSION_PARAMETERS` of `cl/dithering/error_diffusion.h`, by name."""
+        """Kernel arguments `DIFFUSION_PARAMETERS` of `cl/dithering/error_diffusion.h`, by name."""
         search = on_device.arguments()
         if form.constants["SEARCH"] == "IN_LANES":
             search = {**on_device.lane_arguments(), "points": on_device.points, "colors": on_device.colors}
         return {**search, **self.values(on_device, image, output)}
 
     def values(self, on_device: PaletteOnDevice, image: Buffer, output: Buffer) -> dict[str, Any]:
-        """What of `arguments` follows the palette's."""
+        """Arguments beside those of the palette."""
         extent = (self.space.white,) * 4 if self.plain_errors else self.space.extent
         return {
             **bounds.on_the_device(on_device, self.plain_errors),

@@ -64,7 +64,7 @@ class StripScan:
 
     @property
     def _passed_bytes(self) -> int:
-        """What a strip passes on."""
+        """Size of the errors that a strip passes on."""
         return DEPTH * self._given.error_bytes * (self._width + 2 * MARGIN)
 
     @property

@@ -120,7 +120,7 @@ class ToggleSearch:
 
     @property
     def _picture(self) -> dict[str, Any]:
-        """What kernels take that go through the picture's pixels, by name."""
+        """Arguments of kernels that visit the picture's pixels, by name."""
         layout = self.layout
         return {
             "columns": np.uint32(layout.columns),

@@ -23,7 +23,7 @@ from clquant.runtime import FileError, InvalidArgument
 
 @dataclass(frozen=True)
 class About:
-    """What a file of results tells beside them.
+    """Metadata of a file of results.
 
     Attributes
     ----------

@@ -54,7 +54,7 @@ class Steps:
 
 
 class Job:
-    """What maps, scans and reductions declare."""
+    """Declarations that maps, scans and reductions share."""
 
     # Jobs go to other processes: they hold parameters, and `open` makes what a device needs.
 

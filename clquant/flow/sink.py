@@ -67,7 +67,7 @@ class ArraySink(Sink):
 
 
 class DeviceResult:
-    """What `runtime.HostResult` is for a new array, for one on the device."""
+    """Collect bands in a new device array."""
 
     def __init__(self, session: Session, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
         self._session, self._array = session, session.new_array(shape, dtype)

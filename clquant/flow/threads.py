@@ -61,7 +61,7 @@ def stream(engine: Any, images: Iterator[Any], method: str, depth: int, argument
 
 @contextlib.contextmanager
 def _own_queues(engine: Any) -> Iterator[Callable[[Any], None]]:
-    """What gives a copy of the engine, where a queue was named, this thread's one beside that."""
+    """Give copies of the engine a queue of this thread, where the engine has one."""
     queue = engine.get_params().get("queue")
     if not isinstance(queue, CommandQueue):
         yield lambda _: None

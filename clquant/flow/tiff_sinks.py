@@ -146,7 +146,7 @@ class GeoTiffSink(FileSink):
 
 
 def _count(value: Any) -> int:
-    """How many values a tag has, as tifffile takes it: 0 for a text."""
+    """Count of a tag's values, as tifffile takes it: 0 for a text."""
     return 0 if isinstance(value, str) else len(value) if isinstance(value, tuple) else 1
 
 

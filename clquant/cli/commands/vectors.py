@@ -141,7 +141,7 @@ def _model(args: argparse.Namespace) -> Any:
 
 
 def _rows(source: Source) -> Any:
-    """What Python's verbs take as rows."""
+    """Return rows as Python's verbs take them."""
     return files.array_of(streams.read(), "standard input") if source.piped else pathlib.Path(source.path)
 
 

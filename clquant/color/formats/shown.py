@@ -29,7 +29,7 @@ class Shown(NamedTuple):
 
 
 class About(NamedTuple):
-    """What all frames of an animation have in common.
+    """Properties that all frames of an animation share.
 
     Attributes
     ----------
