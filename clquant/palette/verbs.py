@@ -184,7 +184,6 @@ def quantize(
     refuse_rows(image)
     if isinstance(job, flow.Map):
         indices = flow.here(flow.run(job, image, queue=queue, progress=progress), progress)
-    else:
-        given = {"color_space": color_space, "queue": queue, "progress": progress}
-        indices = _by_own(job, image, checked, False, None, About(), None, given)
-    return IndexedImage.of_own(indices, checked)
+        return IndexedImage.of_own(indices, checked)
+    given = {"color_space": color_space, "queue": queue, "progress": progress}
+    return IndexedImage(_by_own(job, image, checked, False, None, About(), None, given), checked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -66,3 +67,13 @@ def test_the_command_uploads_its_picture_once(tmp_path: pathlib.Path, uploads: l
     assert uploads.count(IMAGE.nbytes) == 1
     assert main(["palette", path, "--colors", "5", "-o", str(tmp_path / "b.png")]) == 0
     assert uploads.count(IMAGE.nbytes) == 3  # for its PSNR the result goes there, too
+
+
+def test_a_comparison_uploads_its_picture_and_each_result_once(
+    tmp_path: pathlib.Path, uploads: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "a.png")
+    PIL.Image.fromarray(IMAGE).save(path)
+    assert main(["compare", path, "-k", "5", "-o", str(tmp_path / "b.png"), "--json"]) == 0
+    methods = json.loads(capsys.readouterr().out)["results"][0]["methods"]
+    assert uploads.count(IMAGE.nbytes) == 1 + len(methods)
