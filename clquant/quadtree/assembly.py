@@ -21,7 +21,7 @@ from clquant.quadtree.levels import Words, unpack
 from clquant.quadtree.plan import MAX_TILE_LEVEL, Plan, Region
 from clquant.quadtree.subtree import Subtree
 from clquant.quadtree.subtree_cache import open_subtree
-from clquant.quadtree.upper import upper_launch
+from clquant.quadtree.upper import crown_of
 
 MIN_LEVEL = 3  # of a subtree: below it a picture's device has no memory to speak of
 
@@ -84,7 +84,7 @@ def subtree_level(session: runtime.Session, job: TreeJob) -> int:
     return level
 
 
-def _corners(height: int, width: int, level: int) -> Iterator[tuple[int, int]]:
+def corners_of(height: int, width: int, level: int) -> Iterator[tuple[int, int]]:
     """(x, y) of the subtrees of a level, in grid units and Morton order."""
     rows, columns = grid(height, width, level)
     y, x = np.divmod(np.arange(rows * columns), columns)
@@ -92,7 +92,7 @@ def _corners(height: int, width: int, level: int) -> Iterator[tuple[int, int]]:
         yield int(x[index]), int(y[index])
 
 
-def _window(picture: Picture, x: int, y: int, level: int) -> Window:
+def window_of(picture: Picture, x: int, y: int, level: int) -> Window:
     """Rows and columns of the subtree (x, y) of a level."""
     left, top = x << level, y << level
     return (top, min(top + (1 << level), picture.height)), (left, min(left + (1 << level), picture.width))
@@ -108,7 +108,7 @@ def _region(
     window: npt.NDArray[np.uint8] | None = None,
 ) -> Region:
     """Put the pixels of subtree (x, y) on the device; `window` has those of a lazy picture, `rows` is of `_rows`."""
-    (top, bottom), (left, right) = _window(picture, x, y, level)
+    (top, bottom), (left, right) = window_of(picture, x, y, level)
     height, width = bottom - top, right - left
     if picture.lazy is not None:
         part = picture.lazy.rows(0, picture.height) if window is None else window
@@ -182,6 +182,40 @@ def _finish(subtree: Subtree, scope: runtime.Scope, job: TreeJob, count: int, on
     return result
 
 
+def _root(subtree: Subtree) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]:
+    """Sums and squares of a subtree's root, (bands, 2), and its channels' ends, (C, 2); zeros below `MIN_LEVEL`."""
+    plan = subtree.plan
+    if plan.top < MIN_LEVEL:
+        return np.zeros((plan.bands, 2), np.uint64), np.zeros((plan.channels, 2), np.uint8)
+    sums, squares = unpack(subtree.root_words())
+    is_range = plan.criterion.name == "range"
+    extents = subtree.root_extents() if is_range else np.zeros((plan.channels, 2), np.uint8)
+    return np.stack([sums[:, 0, 0], squares[:, 0, 0]], 1), extents
+
+
+@dataclass(frozen=True)
+class Square:
+    """Leaves of an aligned square of a picture, and what its root has."""
+
+    leaves: npt.NDArray[np.void]
+    root: npt.NDArray[np.uint64]  # (bands, 2)
+    extents: npt.NDArray[np.uint8]  # (C, 2)
+
+
+def square_of(
+    session: runtime.Session, pixels: Picture, criterion: Criterion, corner: tuple[int, int], level: int
+) -> Square:
+    """Build the subtree of the square (x, y) of a level from its pixels alone."""
+    job, (x, y) = TreeJob(pixels, criterion, levels=False), corner
+    with session.scope() as scope:
+        assert pixels.array is not None
+        size = pixels.width * pixels.channels, pixels.height, pixels.width
+        region = Region(scope.upload(pixels.array), 0, *size, x << level, y << level, level)
+        with _subtree(session, scope, job, region) as subtree:
+            leaves = _finish(subtree, scope, job, subtree.count(), False).leaves
+            return Square(leaves, *_root(subtree))
+
+
 class _Forest:
     """A picture that the device has no room for at once: subtrees one after another, then the nodes above them."""
 
@@ -199,22 +233,20 @@ class _Forest:
 
     def build(self, progress: runtime.Progress) -> Decomposition:
         parts: dict[tuple[int, int], npt.NDArray[np.void]] = {}
-        corners = list(_corners(self.height, self.width, self.level))
+        corners = list(corners_of(self.height, self.width, self.level))
         with self.session.scope() as whole:
             rows, picture = self._rows(whole), self.job.picture
-            wanted = (_window(picture, x, y, self.level) for x, y in corners)
+            wanted = (window_of(picture, x, y, self.level) for x, y in corners)
             windows = itertools.repeat(None) if picture.lazy is None else picture.lazy.windows(wanted)
             for done, ((x, y), window) in enumerate(zip(corners, windows, strict=False)):
                 with self.session.scope() as scope:
                     region = _region(scope, picture, x, y, self.level, rows, window)
                     with _subtree(self.session, scope, self.job, region) as subtree:
                         part = _finish(subtree, scope, self.job, subtree.count(), False)
-                        self._take_root(subtree, x, y)
+                        self.roots[:, :, y, x], self.extents[:, y, x] = _root(subtree)
                     self._take_levels(part, x, y)
                 parts[x, y] = part.leaves
                 progress.report(done + 1, len(corners))
-        with self.session.scope() as scope:
-            self._crown(scope)
         self._join(parts)
         return self.result
 
@@ -234,12 +266,6 @@ class _Forest:
         sent = picture.send(session, scope).sent
         return None if sent is None else sent.first_rows
 
-    def _take_root(self, subtree: Subtree, x: int, y: int) -> None:
-        sums, squares = unpack(subtree.root_words())
-        self.roots[:, 0, y, x], self.roots[:, 1, y, x] = sums[:, 0, 0], squares[:, 0, 0]
-        if self.job.criterion.name == "range":
-            self.extents[:, y, x] = subtree.root_extents()
-
     def _take_levels(self, part: Decomposition, x: int, y: int) -> None:
         """Put a subtree's levels in their place in the picture's."""
         for level, words in part.words.items():
@@ -253,53 +279,15 @@ class _Forest:
             self.result.words[level][..., place[0], place[1]] = words
             self.stops[level][place] = part.stops[level]
 
-    def _crown(self, scope: runtime.Scope) -> None:
-        """The levels above the subtrees, on the device as those above the tiles are."""
-        session, criterion = self.session, self.job.criterion
-        constants = {**criterion.constants(self.channels), "TILE_LEVEL": 4, "ALIGNED": 0}
-        # Which nodes stop a split is all that is asked of these levels: leaves are not counted, as there may be 2^32.
-        below, nodes_below, extents_below = self.roots, np.zeros(self.roots.shape[2:], np.uint32), self.extents
-        self.above: dict[int, tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]] = {}
-        for level in range(self.level + 1, root_level(self.height, self.width) + 1):
-            rows, columns = grid(self.height, self.width, level)
-            count = rows * columns
-            stats = scope.empty(16 * self.bands * count)
-            nodes = scope.copy_of(np.concatenate([nodes_below.ravel(), np.zeros(count, np.uint32)]))
-            tail = np.zeros((self.channels * count, 2), np.uint8)
-            extents = scope.copy_of(np.concatenate([extents_below.reshape(-1, 2), tail]))
-            kernel, items, group, arguments = upper_launch(
-                session,
-                constants,
-                (self.height, self.width),
-                level,
-                1,
-                criterion,
-                (scope.copy_of(below), 0, False),
-                (stats, 0),
-                (nodes, 0, nodes_below.size),
-                (extents, 0, extents_below.size // 2),
-            )
-            session.launch(kernel, items, group, **arguments)
-            nodes_below = session.download(nodes, (rows, columns), np.uint32, 4 * nodes_below.size)
-            extents_below = session.download(extents, (self.channels, rows, columns, 2), np.uint8, extents_below.size)
-            below = session.download(stats, (self.bands, 2, rows, columns), np.uint64)
-            self.above[level] = below, nodes_below
-            if self.job.levels:
-                self.result.words[level] = below[: self.channels]
-                self.stops[level] = nodes_below >= STOP
-
     def _join(self, parts: dict[tuple[int, int], npt.NDArray[np.void]]) -> None:
         """Lists of leaves one after another; a node above that is uniform takes the place of what is under it."""
-        chosen = []
-        for (x, y), part in parts.items():
-            for level in range(root_level(self.height, self.width), self.level, -1):
-                shift = level - self.level
-                if self.above[level][1][y >> shift, x >> shift] >= STOP:
-                    if x >> shift << shift == x and y >> shift << shift == y:
-                        chosen.append(self._upper_leaf(x >> shift, y >> shift, level))
-                    break
-            else:
-                chosen.append(part)
+        shape, gray = (self.height, self.width, self.channels), self.job.picture.gray
+        crown = crown_of(self.session, self.job.criterion, shape, gray, self.level, self.roots, self.extents)
+        chosen = [crown.kept(corner, part) for corner, part in parts.items()]
+        if self.job.levels:
+            for level, (words, nodes) in crown.above.items():
+                self.result.words[level] = words[: self.channels]
+                self.stops[level] = nodes >= STOP
         # As bytes: concatenating records would leave their padding undefined.
         records = np.concatenate([part.view(np.uint8) for part in chosen])
         self.result.leaves = records.view(chosen[0].dtype)
@@ -307,13 +295,3 @@ class _Forest:
             array = self.session.new_array(self.result.leaves.shape, self.result.leaves.dtype)
             self.session.write(buffer_of(array), self.result.leaves)
             self.result.leaves = self.session.hand_over(array)
-
-    def _upper_leaf(self, x: int, y: int, level: int) -> npt.NDArray[np.void]:
-        sums = self.above[level][0][: self.channels, 0, y, x]
-        left, top, size = x << level, y << level, 1 << level
-        n = np.uint64(min(size, self.width - left) * min(size, self.height - top))
-        leaf = np.zeros(1, record_dtype(self.channels, self.job.picture.gray))
-        leaf["x"], leaf["y"], leaf["size"] = left, top, size
-        means = ((sums * np.uint64(2) + n) // (np.uint64(2) * n)).astype(np.uint8)
-        leaf["mean"] = means[0] if self.job.picture.gray else means
-        return leaf

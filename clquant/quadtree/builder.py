@@ -184,7 +184,7 @@ class QuadtreeBuilder(Estimator):
         """
         collection = executor_of(image)
         if collection is not None:
-            return collection.leaves(image, self)  # type: ignore[no-any-return]
+            return collection.leaves(self, image)  # type: ignore[no-any-return]
         picture = images.read_parts(image, memory=memory, max_channels=MAX_CHANNELS, max_bits=_bits_of(image))
         job = self._job(picture)
         if picture.bits == 16:
