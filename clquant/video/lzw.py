@@ -71,18 +71,20 @@ def blocks_of(frames: Sequence[Symbols], loss: int, session: Session) -> list[by
     starts = np.array([0, *itertools.accumulate(sizes)], np.uint32)
     wanted = np.concatenate([frame[0].reshape(-1) for frame in frames])
     other = np.concatenate([frame[1].reshape(-1) for frame in frames])
-    near = np.concatenate([near_colors(own, loss, hole) for _, _, own, hole in frames])
+    bits = [max(int(frame[0].max()).bit_length(), LEAST_CODE_BITS) for frame in frames]
+    near = np.concatenate(
+        [near_colors(frame[2][: 1 << most], loss, frame[3]) for frame, most in zip(frames, bits, strict=True)]
+    )
     colors = np.zeros((len(frames), 256, 3), np.uint8)
     for number, frame in enumerate(frames):
         colors[number, : len(frame[2])] = frame[2]
-    bits = np.array([max(int(len(frame[2]) - 1).bit_length(), LEAST_CODE_BITS) for frame in frames], np.uint32)
     count = len(frames)
     kernel = session.program(FILE, NEAR=NEAR, **dict(zip(("RED", "GREEN", "BLUE"), WEIGHTS, strict=True))).kernel(
         "pack_lzw"
     )
     with session.scope() as scope:
         out, lengths = scope.empty(2 * len(wanted) + 16 * count), scope.empty(4 * count)
-        given = [scope.upload(array) for array in (wanted, other, starts, colors, near, bits)]
+        given = [scope.upload(array) for array in (wanted, other, starts, colors, near, np.array(bits, np.uint32))]
         tables = scope.empty(4 * TABLE_WORDS * count)
         session.launch(
             kernel,

@@ -26,6 +26,8 @@ _UNIT_MS = 10
 _NEW_POWER = 2  # of the weight of pixels that do not stay, beside their own
 _MOST_WEIGHT = 1 << 38
 _COARSE_BITS = 3
+# New pixels of up to so many frames decide the order of a palette, of frames that have few.
+_FEW_PIXELS, _MOST_CHANGES = 1 << 14, 256
 
 
 class Scene(NamedTuple):
@@ -42,6 +44,7 @@ class _Counted:
         self.first, self._queue = first, queue
         self._histograms: dict[int, ColorHistogram] = {}
         self._waiting: dict[int, list[npt.NDArray[np.uint8]]] = {}
+        self._changes: list[npt.NDArray[np.uint8]] = []
         self.shown_ms = self._pixels = 0
 
     def add(self, held: Held, is_first: bool) -> None:
@@ -52,6 +55,8 @@ class _Counted:
         if not is_first and stays.any() and not stays.all():
             new = np.ascontiguousarray(frame.pixels[~stays][None])
             self._waiting.setdefault(power + _NEW_POWER, []).append(new)
+            if new.shape[1] <= _FEW_PIXELS and len(self._changes) < _MOST_CHANGES:
+                self._changes.append(new)
         self.shown_ms += frame.delay_ms
         self._pixels += stays.size
         if self._pixels >= _COUNTED_TOGETHER:
@@ -75,6 +80,27 @@ class _Counted:
             powers = {power: max(own - 1, 0) for power, own in powers.items()}
         return together([_times(h, powers[p]) for p, h in self._histograms.items()])
 
+    def scene(self, learner: KMeansPalette) -> Scene:
+        """The scene with its palette learned."""
+        palette = learner.fit_histogram(self.histogram()).palette_
+        used = np.zeros((len(self._changes), len(palette)), np.bool_)
+        for row, new in zip(used, self._changes, strict=True):
+            row[learner.predict(new, None)] = True
+        return Scene(self.first, Palette(palette.colors[_short_first(used)]))
+
+
+def _short_first(used: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+    """Order entries so that many frames use low ones alone, whose codes are short; `used` is (frames, entries).
+
+    The entries of a frame that lacks fewest come next, of the first such frame; those of no frame come last.
+    """
+    left, order = np.ones(used.shape[1], np.bool_), []
+    while len(used := used[(used & left).any(axis=1)]):
+        new = used[np.argmin((used & left).sum(axis=1))] & left
+        order.append(np.flatnonzero(new))
+        left &= ~new
+    return np.concatenate([*order, np.flatnonzero(left)])
+
 
 def learned(
     frames: Iterable[Held], learner: KMeansPalette, by_scene: bool, queue: CommandQueue | None
@@ -91,11 +117,11 @@ def learned(
         if by_scene:
             now = _coarse(held.frame.pixels)
             if before is not None and counted.shown_ms >= _SHORTEST_MS and _distance(before, now) > _CUT:
-                yield Scene(counted.first, learner.fit_histogram(counted.histogram()).palette_)
+                yield counted.scene(learner)
                 counted = _Counted(number, queue)
             before = now
         counted.add(held, number == counted.first)
-    yield Scene(counted.first, learner.fit_histogram(counted.histogram()).palette_)
+    yield counted.scene(learner)
 
 
 def _times(histogram: ColorHistogram, power: int) -> ColorHistogram:

@@ -42,6 +42,7 @@ def test_hold_is_its_reference(channels, look_ahead, quality, rng):
 def test_packing_is_its_reference(count, bits, loss, rng):
     colors = rng.integers(0, 256, (1 << bits, 3), np.uint8)
     wanted = np.minimum(rng.geometric(0.3, count) - 1, (1 << bits) - 1).astype(np.uint8)
+    wanted[-1] = (1 << bits) - 1
     other = np.where(rng.random(count) < 0.3, rng.integers(0, 1 << bits, count), wanted).astype(np.uint8)
     near = lzw.near_colors(colors, loss, None)
     codes = lzw_reference.packed(wanted.tolist(), other.tolist(), colors.tolist(), near.tolist(), bits, 7 * loss**2)
@@ -146,3 +147,15 @@ def test_one_palette_is_one_table(noisy):
     shown, _ = decoded(made.to_bytes("GIF"))
     assert not any(one.own_table for one in shown)
     assert all(np.array_equal(one.picture[:, :, :3], f.to_array()) for one, f in zip(shown, made.frames, strict=True))
+
+
+def test_colors_of_small_changes_have_short_codes():
+    still = np.repeat(np.arange(20, 220, dtype=np.uint8).reshape(10, 20, 1), 3, axis=2)
+    frames = [still.copy() for _ in range(9)]
+    for number, frame in enumerate(frames):
+        frame[3:6, number : number + 3] = [[(250, 0, 0)], [(0, 250, 0)], [(0, 0, 250)]]
+    made = clquant.animate(frames)
+    turned = clquant.animate(frames, made.palette.colors[::-1])
+    for one in (made, turned):
+        assert np.array_equal([frame.to_array() for frame in one.frames], frames)
+    assert len(made.to_bytes("GIF")) < len(turned.to_bytes("GIF"))

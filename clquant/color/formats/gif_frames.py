@@ -100,8 +100,8 @@ def _with_gaps(frame: Frame, touched: npt.NDArray[np.bool_]) -> Frame | None:
     transparent, colors = frame.transparent, frame.colors
     if transparent is None:
         free = np.flatnonzero(np.bincount(frame.indices[touched], minlength=len(colors)) == 0)
-        if len(free):  # of no changed pixel: the table stays
-            transparent = int(free[-1])
+        if len(free):  # of no changed pixel: the table stays; a low one, so that codes are short
+            transparent = int(free[0])
         elif len(colors) < MAX_COLORS:
             transparent, colors = _transparent_entry(frame.indices, colors)
         else:
