@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from clquant.histogram.bins import CELL_BINS, CELLS, CODES, NOTES, Bins
 from clquant.histogram.counts import CLEAR, PARTIAL, ColorCounts
-from clquant.histogram.merging import MAX_NARROW, OPAQUE_CELLS, HostCounts, checked_total, merged, spread_bits
+from clquant.histogram.merging import MAX_NARROW, OPAQUE_CELLS, HostCounts, checked_total, merged
 from clquant.histogram.portions import Portion, portions
-from clquant.histogram.runs import RunCounter, starts_of
+from clquant.histogram.runs import Band, Partition, RunCounter, bands_of, starts_of
 from clquant.histogram.weights import total_weight
-from clquant.images import Picture, row_bands
+from clquant.images import Picture
 from clquant.runtime import (
     Buffer,
     DeviceMemoryError,
@@ -144,17 +144,16 @@ class _Counter:
 
     def _partition_fits(self) -> bool:
         pixels = sum(p.pixels for p in self._pictures)
-        counters = len(self._partition_bands()) * self._partition_groups * CELLS
+        counters = len(self._bands) * self._partition_groups * CELLS
         return (
             self._weights is None
             and 2 * pixels <= self._session.limits.max_alloc
             and counters <= min(MOST_COUNTERS, self._session.limits.max_alloc // 4)
         )
 
-    def _partition_bands(self) -> list[tuple[Picture, int, int]]:
-        """Rows of each picture that fit the device."""
-        session = self._session
-        return [(p, *rows) for p in self._pictures for rows in row_bands(p.height, p.width * p.channels, session)]
+    @functools.cached_property
+    def _bands(self) -> list[Band]:
+        return bands_of(self._session, self._pictures)
 
     @property
     def _partition_groups(self) -> int:
@@ -162,21 +161,15 @@ class _Counter:
 
     def _partitioned(self, inner: Scope) -> ColorCounts | None:
         """Count cell by cell, after partitioning the pixels by cells; None if one is partly transparent."""
-        session = self._session
-        groups = self._partition_groups
-        bands = len(self._partition_bands())
-        spread = inner.copy_of(spread_bits(3))
-        counters = inner.zeros(4 * bands * groups * CELLS)
-        self._launch_over_bands("count_cells", spread, counters, (self._notes,))
+        session, groups = self._session, self._partition_groups
+        partition = Partition(session, inner, self._bands, groups, PARTITION.file, 3)
+        partition.launch("count_cells", self._notes)
         transparent, alphas, _ = self._noted()
         if alphas & PARTIAL:
             return None
-        counted = session.download(counters, (bands * groups, CELLS), np.uint32)
-        begins = starts_of(counted.sum(axis=0, dtype=np.uint64))
-        earlier = np.cumsum(counted, axis=0, dtype=np.uint32) - counted
-        session.write(counters, begins[:-1] + earlier)
+        begins = partition.begins()
         places = inner.empty(2 * int(begins[-1]))
-        self._launch_over_bands("place_pixels", spread, counters, (places,))
+        partition.launch("place_pixels", places)
         # Any number of channels will do; another than the pictures' would be one more program to compile.
         program = session.program(PARTITION.file, CHANNELS=self._pictures[-1].channels)
         occupied, where = inner.empty(4 * CELLS), inner.copy_of(begins)
@@ -188,16 +181,6 @@ class _Counter:
         given = (places, where, inner.copy_of(starts))
         session.launch(program.kernel("collect_colors"), groups, 1, *given, colors, counts, memory)
         return self._result(colors, counts, starts, transparent, alphas)
-
-    def _launch_over_bands(self, name: str, spread: Buffer, counters: Buffer, results: tuple[Buffer, ...]) -> None:
-        """Run a kernel of the partition over every band, each with its own rows of counters."""
-        session, groups = self._session, self._partition_groups
-        for band, (picture, row0, row1) in enumerate(self._partition_bands()):
-            with session.scope() as scope:
-                pixels = picture.upload(session, scope, row0, row1)
-                kernel = session.program(PARTITION.file, CHANNELS=picture.channels).kernel(name)
-                size, row = np.uint32((row1 - row0) * picture.width), np.uint32(band * groups)
-                session.launch(kernel, groups, 1, pixels, size, spread, row, counters, *results)
 
     def _opaque(self, inner: Scope) -> ColorCounts | None:
         """Count by histogram; None if a pixel is partly transparent."""

@@ -18,6 +18,7 @@ _DIGITS = 256
 _FILE = "histogram/runs.cl"
 # Most counters that the work-groups may need together.
 _MOST_COUNTERS = 1 << 24
+Band = tuple[Picture, int, int]  # and its rows, half-open
 
 
 class RunCounter:
@@ -27,7 +28,7 @@ class RunCounter:
         self._session = session
         self._scope = scope
         self._pictures = pictures
-        self._bands = [(p, *rows) for p in pictures for rows in row_bands(p.height, p.width * p.channels, session)]
+        self._bands = bands_of(session, pictures)
         groups = session.tuned("counting.groups_a_unit") * session.limits.compute_units
         self._groups = min(groups, _MOST_COUNTERS // (CELLS * len(self._bands)))
 
@@ -43,15 +44,12 @@ class RunCounter:
         session, groups = self._session, self._groups
         with session.scope() as inner:
             notes = inner.zeros(4 * NOTES)
-            spread = inner.copy_of(spread_bits(4))
-            counters = inner.zeros(4 * len(self._bands) * groups * CELLS)
-            self._launch("count_runs", spread, counters, notes)
-            counted = session.download(counters, (len(self._bands) * groups, CELLS), np.uint32)
-            begins = starts_of(counted.sum(axis=0, dtype=np.uint64))
-            session.write(counters, begins[:-1] + (np.cumsum(counted, axis=0, dtype=np.uint32) - counted))
+            partition = Partition(session, inner, self._bands, groups, _FILE, 4)
+            partition.launch("count_runs", notes)
+            begins = partition.begins()
             runs = int(begins[-1])
             places, lengths = inner.empty(2 * runs), inner.empty(4 * runs)
-            self._launch("place_runs", spread, counters, places, lengths)
+            partition.launch("place_runs", places, lengths)
             program = session.program(_FILE, CHANNELS=self._pictures[-1].channels)
             where, occupied = inner.copy_of(begins), inner.empty(4 * CELLS)
             spare = inner.empty(2 * runs), inner.empty(4 * runs)
@@ -74,15 +72,39 @@ class RunCounter:
             clear=bool(alphas & CLEAR),
         )
 
-    def _launch(self, name: str, spread: Buffer, counters: Buffer, *results: Buffer) -> None:
+
+def bands_of(session: Session, pictures: Sequence[Picture]) -> list[Band]:
+    """Rows of each picture that fit the device."""
+    return [(p, *rows) for p in pictures for rows in row_bands(p.height, p.width * p.channels, session)]
+
+
+class Partition:
+    """Pixels of bands put in order of the cells of their colours, by work-groups with counters of their own."""
+
+    def __init__(
+        self, session: Session, scope: Scope, bands: list[Band], groups: int, file: str, channels: int
+    ) -> None:
+        self._session, self._bands, self._groups, self._file = session, bands, groups, file
+        self._shape = len(bands) * groups, 1 << 4 * channels
+        self._counters = scope.zeros(4 * self._shape[0] * self._shape[1])
+        self._spread = scope.copy_of(spread_bits(channels))
+
+    def launch(self, name: str, *results: Buffer) -> None:
         """Run a kernel over every band, each with its own rows of counters."""
         session, groups = self._session, self._groups
-        for band, (picture, row0, row1) in enumerate(self._bands):
+        for number, (picture, row0, row1) in enumerate(self._bands):
             with session.scope() as scope:
                 pixels = picture.upload(session, scope, row0, row1)
-                kernel = session.program(_FILE, CHANNELS=picture.channels).kernel(name)
-                size, row = np.uint32((row1 - row0) * picture.width), np.uint32(band * groups)
-                session.launch(kernel, groups, 1, pixels, size, spread, row, counters, *results)
+                kernel = session.program(self._file, CHANNELS=picture.channels).kernel(name)
+                size, row = np.uint32((row1 - row0) * picture.width), np.uint32(number * groups)
+                session.launch(kernel, groups, 1, pixels, size, self._spread, row, self._counters, *results)
+
+    def begins(self) -> npt.NDArray[np.uint32]:
+        """Turn counts into the place where each group's pixels of a cell begin; return where cells begin."""
+        counted = self._session.download(self._counters, self._shape, np.uint32)
+        begins = starts_of(counted.sum(axis=0, dtype=np.uint64))
+        self._session.write(self._counters, begins[:-1] + (np.cumsum(counted, axis=0, dtype=np.uint32) - counted))
+        return begins
 
 
 def starts_of(occupied: npt.NDArray[np.unsignedinteger]) -> npt.NDArray[np.uint32]:

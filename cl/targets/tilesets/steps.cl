@@ -125,14 +125,14 @@ __kernel void choose_entries(__global const int4 *points, uint count, __global c
 }
 
 /* Entries as a picture has them.
- * NDRange: 2-D, columns by rows, a work-item per pixel. entries (tiles, SIZE) ushort, of all tiles of rows from the first
- * on; indices (.., width) INDEX, written from `begin` on. */
+ * NDRange: 2-D, columns by rows, a work-item per pixel. entries (tiles, SIZE) ushort, of all tiles of some rows; indices
+ * (height, width) INDEX. */
 __kernel void place_entries(__global const ushort *entries, uint width, uint height, uint across,
-                            __global INDEX *indices, ulong begin)
+                            __global INDEX *indices)
 {
     const uint x = (uint)get_global_id(0), y = (uint)get_global_id(1);
     if (x >= width || y >= height)
         return;
     const size_t tile = (size_t)(y / SIDE_Y) * across + x / SIDE_X;
-    indices[begin + (size_t)y * width + x] = (INDEX)entries[tile * SIZE + y % SIDE_Y * SIDE_X + x % SIDE_X];
+    indices[(size_t)y * width + x] = (INDEX)entries[tile * SIZE + y % SIDE_Y * SIDE_X + x % SIDE_X];
 }

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant import images, params
+from clquant import flow, images, params
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
 from clquant.dithering.ordered import OrderedDither
@@ -19,7 +19,6 @@ from clquant.palette import engine
 from clquant.runtime import (
     Array,
     CommandQueue,
-    HostResult,
     InvalidArgument,
     Progress,
     ProgressCallback,
@@ -29,7 +28,7 @@ from clquant.runtime import (
 from clquant.targets.tilesets.fit import TileFit
 from clquant.targets.tilesets.packing import OPAQUE_ALPHA, kept_colors
 from clquant.targets.tilesets.params import TileParams
-from clquant.targets.tilesets.steps import TileSteps
+from clquant.targets.tilesets.steps import Mapped, TileSteps
 
 ORDERED = ("blue-noise", "bayer", "bayer2", "bayer4", "bayer8", "bayer16")
 
@@ -184,7 +183,7 @@ class TilePalettes(Estimator):
             Ordered dithering, ``"blue-noise"`` or ``"bayer"`` (or ``"bayer2"`` to ``"bayer16"``), with each tile's own
             palette; an error that is carried on would leave its tile. The choice of palettes is the same.
         progress : callable, optional
-            Called with (done, total) bands of the image; returning False stops the job.
+            Called with (rows done, rows); returning False stops the job.
 
         Returns
         -------
@@ -208,37 +207,10 @@ class TilePalettes(Estimator):
         reserved = self.palette_.has_alpha
         if not reserved and _has_holes(session, picture):
             raise InvalidArgument("the image has transparent pixels; allowed: images like those of fit, which had none")
-        steps = TileSteps(session, given.space, given.side, len(self.palettes_[0]), int(reserved))
-        made = self._mapped(session, picture, steps, report)
-        if way is None:
-            return made
-        return self._dithered(session, picture, made, way, given)
-
-    def _mapped(self, session: Session, picture: Picture, steps: TileSteps, report: Progress) -> Any:
-        """The indices of the nearest entries, in bands of rows of tiles."""
-        kind, shape = self.palette_.index_dtype, (picture.height, picture.width)
-        index = "uchar" if kind.itemsize == 1 else "ushort"
         colors = np.stack([palette.colors[:, :3] for palette in self.palettes_])
-        places = steps.space.coordinates(colors.reshape(-1, 3)).astype(np.int64).reshape(colors.shape) * steps.scale
-        result = session.new_array(shape, kind) if picture.on_device else HostResult(session, shape, kind)
-        bands = list(picture.bands(session, 16 * steps.side[0], steps.side[0]))
-        for number, (row0, row1) in enumerate(bands):
-            report.report(number, len(bands))
-            with session.scope() as scope:
-                tiles = np.arange(np.prod(steps.grid(row1 - row0, picture.width)), dtype=np.uint32)
-                points, count = scope.empty(16 * steps.size * len(tiles)), len(tiles)
-                steps.gather(scope, picture, (row0, row1), tiles, points)
-                centers = steps.centers(scope, places)
-                costs = steps.costs(scope, points, count, centers, len(places))
-                entries = steps.entries(scope, points, count, centers, steps.chosen(scope, costs, count, len(places)))
-                if isinstance(result, Array):
-                    steps.place(entries, (row1 - row0, picture.width), index, buffer_of(result), row0 * picture.width)
-                else:
-                    room = result.room(scope, row0, row1)
-                    steps.place(entries, (row1 - row0, picture.width), index, room)
-                    result.store(scope, row0, row1, room)
-        report.report(len(bands), len(bands))
-        return session.hand_over(result) if isinstance(result, Array) else result.array()
+        job = Mapped(colors, given.space, given.side, int(reserved), self.palette_.index_dtype)
+        made = flow.in_bands(session, picture, job, report)
+        return made if way is None else self._dithered(session, picture, made, way, given)
 
     def _dithered(self, session: Session, picture: Picture, made: Any, way: Any, given: TileParams) -> Any:
         """The same choice of palettes with other entries."""

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from clquant import flow
 from clquant.color.spaces import Space, scale_of
 from clquant.images import Picture
-from clquant.runtime import Buffer, Kernel, Scope, Session
+from clquant.mapping.lookup import INDEX_TYPES
+from clquant.runtime import Buffer, Scope, Session
 
 GROUP = 64
 _ENTRY_BYTES, _POINT_BYTES = 2, 16
 
 Int = npt.NDArray[np.int64]
+Colors = npt.NDArray[np.uint8]
 
 
 class TileSteps:
@@ -42,7 +48,10 @@ class TileSteps:
     def _tables(self) -> npt.NDArray[np.int32]:
         return self.space.tables()
 
-    def _kernel(self, name: str, channels: int = 3, index: str = "uchar") -> Kernel:
+    def _launch(
+        self, name: str, size: int | tuple[int, int], *given: Any, channels: int = 3, index: str = "uchar", **named: Any
+    ) -> None:
+        """Queue a kernel of `cl/targets/tilesets/steps.cl`."""
         constants: dict[str, int | str] = {
             **self.space.constants(),
             "CHANNELS": channels,
@@ -53,37 +62,40 @@ class TileSteps:
             "FIRST": self._first,
             "INDEX": index,
         }
-        return self.session.program("targets/tilesets/steps.cl", **constants).kernel(name)
+        kernel = self.session.program("targets/tilesets/steps.cl", **constants).kernel(name)
+        group = self.session.work_group_size(kernel, GROUP)
+        self.session.launch(kernel, size, group if isinstance(size, int) else (group, 1), *given, **named)
 
     def points(self, scope: Scope, pictures: Sequence[Picture], tiles: Sequence[npt.NDArray[np.uint32]]) -> Buffer:
         """Points of some tiles of pictures, in turn."""
-        out = scope.empty(_POINT_BYTES * self.size * sum(map(len, tiles)))
+        session, out = self.session, scope.empty(_POINT_BYTES * self.size * sum(map(len, tiles)))
         begin = 0
         for picture, chosen in zip(pictures, tiles, strict=True):
             if len(chosen):
-                self.gather(scope, picture, (0, picture.height), chosen, out, begin)
+                shape = picture.height, picture.width, picture.channels
+                self.gather(scope, picture.upload(session, scope), shape, chosen, out, begin)
             begin += len(chosen)
         return out
 
     def gather(
         self,
         scope: Scope,
-        picture: Picture,
-        rows: tuple[int, int],
+        pixels: Buffer,
+        shape: tuple[int, int, int],
         tiles: npt.NDArray[np.uint32],
         out: Buffer,
         begin: int = 0,
     ) -> None:
-        """Queue the points of some tiles of some of a picture's rows, which begin at a tile's."""
-        session, (row0, row1) = self.session, rows
-        kernel = self._kernel("gather_tiles", picture.channels)
-        _, across = self.grid(row1 - row0, picture.width)
-        session.launch(
-            *(kernel, len(tiles) * self.size, session.work_group_size(kernel, GROUP)),
-            pixels=picture.upload(session, scope, row0, row1),
-            width=np.uint32(picture.width),
-            height=np.uint32(row1 - row0),
-            across=np.uint32(across),
+        """Queue the points of some tiles of pixels (H, W, C)."""
+        height, width, channels = shape
+        self._launch(
+            "gather_tiles",
+            len(tiles) * self.size,
+            channels=channels,
+            pixels=pixels,
+            width=np.uint32(width),
+            height=np.uint32(height),
+            across=np.uint32(self.grid(height, width)[1]),
             tiles=scope.copy_of(tiles),
             count=np.uint32(len(tiles)),
             tables=scope.copy_of(self._tables),
@@ -101,33 +113,59 @@ class TileSteps:
     def costs(self, scope: Scope, points: Buffer, count: int, centers: Buffer, palettes: int) -> Buffer:
         """Queue what each of `count` tiles costs in each palette: (count, palettes) uint32."""
         costs = scope.empty(4 * count * palettes)
-        kernel = self._kernel("tile_costs")
-        group = self.session.work_group_size(kernel, GROUP)
-        numbers = np.uint32(count), centers, np.uint32(palettes)
-        self.session.launch(kernel, (count, palettes), (group, 1), points, *numbers, costs)
+        self._launch("tile_costs", (count, palettes), points, np.uint32(count), centers, np.uint32(palettes), costs)
         return costs
 
     def chosen(self, scope: Scope, costs: Buffer, count: int, palettes: int) -> Buffer:
         """Queue the choice of each tile's palette: (count,) uint16."""
         chosen = scope.empty(2 * count)
-        kernel = self._kernel("choose_palettes")
-        group = self.session.work_group_size(kernel, GROUP)
-        self.session.launch(kernel, count, group, costs, np.uint32(count), np.uint32(palettes), chosen)
+        self._launch("choose_palettes", count, costs, np.uint32(count), np.uint32(palettes), chosen)
         return chosen
 
     def entries(self, scope: Scope, points: Buffer, count: int, centers: Buffer, chosen: Buffer) -> Buffer:
         """Queue the choice of each pixel's entry: (count, size) uint16, counted through all palettes."""
         entries = scope.empty(_ENTRY_BYTES * count * self.size)
-        kernel = self._kernel("choose_entries")
-        group = self.session.work_group_size(kernel, GROUP)
-        given = points, np.uint32(count), centers, chosen
-        self.session.launch(kernel, count * self.size, group, *given, entries)
+        self._launch("choose_entries", count * self.size, points, np.uint32(count), centers, chosen, entries)
         return entries
 
-    def place(self, entries: Buffer, shape: tuple[int, int], index: str, out: Buffer, begin: int = 0) -> None:
+    def place(self, entries: Buffer, shape: tuple[int, int], index: str, out: Buffer) -> None:
         """Queue the entries of all tiles of some rows as a picture has them."""
-        (height, width), kernel = shape, self._kernel("place_entries", index=index)
-        _, across = self.grid(height, width)
-        group = self.session.work_group_size(kernel, GROUP)
-        numbers = np.uint32(width), np.uint32(height), np.uint32(across)
-        self.session.launch(kernel, (width, height), (group, 1), entries, *numbers, out, np.uint64(begin))
+        height, width = shape
+        numbers = np.uint32(width), np.uint32(height), np.uint32(self.grid(height, width)[1])
+        self._launch("place_entries", (width, height), entries, *numbers, out, index=index)
+
+
+@dataclass(frozen=True)
+class Mapped(flow.Map):
+    """Indices (H, W) of the nearest entries of each tile's palette, counted through all palettes."""
+
+    palettes: Colors  # (P, K, 3)
+    space: Space
+    side: tuple[int, int]
+    first: int  # entry that opaque pixels may take
+    dtype: np.dtype[Any]
+
+    max_bits = 8
+
+    def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
+        """Indices (H, W)."""
+        return (picture.height, picture.width), self.dtype
+
+    @contextlib.contextmanager
+    def open(self, session: Session, scope: Scope, picture: Picture) -> Iterator[flow.Steps]:
+        """Bring the palettes to the device."""
+        count, colors = self.palettes.shape[:2]
+        steps = TileSteps(session, self.space, self.side, colors, self.first)
+        places = self.space.coordinates(self.palettes.reshape(-1, 3)).astype(np.int64)
+        centers = steps.centers(scope, places.reshape(self.palettes.shape) * steps.scale)
+
+        def step(session: Session, scope: Scope, portion: flow.Portion) -> None:  # noqa: ARG001
+            height, width = portion.row1 - portion.row0, picture.width
+            tiles = np.arange(np.prod(steps.grid(height, width)), dtype=np.uint32)
+            points = scope.empty(_POINT_BYTES * steps.size * len(tiles))
+            steps.gather(scope, portion.pixels, (height, width, picture.channels), tiles, points)
+            chosen = steps.chosen(scope, steps.costs(scope, points, len(tiles), centers, count), len(tiles), count)
+            entries = steps.entries(scope, points, len(tiles), centers, chosen)
+            steps.place(entries, (height, width), INDEX_TYPES[self.dtype.itemsize], portion.out)
+
+        yield flow.Steps(step, rows=self.side[0], row_bytes=_POINT_BYTES * self.side[0] * picture.width)
