@@ -325,7 +325,7 @@ def test_an_environment_device_that_is_not_there(folder, monkeypatch, capsys):
 
 
 def command(*arguments, **options):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     return subprocess.Popen([sys.executable, "-m", "clquant", *arguments], env=environment, **options)
 
 

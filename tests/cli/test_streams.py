@@ -125,7 +125,7 @@ def test_named_pipes(tmp_path, picture, capsys):
 
 
 def shell(line, **more):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     line = line.replace("clquant", f"'{sys.executable}' -m clquant")
     done = subprocess.run(["sh", "-c", line], env=environment, capture_output=True, text=True, check=False, **more)
     return done.returncode, done.stderr

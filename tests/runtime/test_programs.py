@@ -188,7 +188,8 @@ def test_two_processes_fill_one_cache(tmp_path: pathlib.Path) -> None:
         "import pathlib; from clquant.runtime.program import programs; "
         f"programs.kernel_folder = lambda: pathlib.Path({str(tmp_path / 'kernels')!r}); programs.NOT_CACHED = ()\n"
     )
-    environment = {**os.environ, "CLQUANT_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": os.getcwd()}
+    environment = {**os.environ, "CLQUANT_CACHE_DIR": str(tmp_path / "cache")}
+    environment["PYTHONPATH"] = os.pathsep.join([os.getcwd(), *sys.path])
     command = [sys.executable, "-c", prefix + script]
     pipes = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     assert [pipe.communicate(timeout=600)[0].split() for pipe in pipes] == [["1713891541", "fill"]] * 2
