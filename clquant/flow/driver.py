@@ -122,10 +122,11 @@ def in_bands(
         with opened(session, scope, picture) as steps:
             if carried is not None and carried.rows and steps.carried is not None:
                 session.write(steps.carried[0], carried.state)
-            high = job.block[0]
-            bands = bands_of(session, [picture], steps, -(-row_bytes // high), sink is not None)
+            high, scale = job.block[0], job.scale
+            bands = bands_of(session, [picture], steps, -(-row_bytes * scale // high), sink is not None)
             for number, (first, last, row0, row1) in enumerate(bands):
-                begin, end = row0 // high, -(-row1 // high)
+                done = -(-row1 // high)
+                begin, end = row0 // high * scale, min(done * scale, shape[0])
                 if result.has(end) and not job.is_serial:
                     continue
                 part = report.part(number * steps.turns, len(bands) * steps.turns)
@@ -141,7 +142,7 @@ def in_bands(
                 if report.wanted:
                     session.finish()
                 if steps.turns == 1:
-                    report.report(end * steps.unit, shape[0] * steps.unit)
+                    report.report(done * steps.unit, -(-picture.height // high) * steps.unit)
             meanwhile()
             if carried is not None and steps.carried is not None:
                 carried.rows, carried.state = carried.rows + picture.height, session.download(*steps.carried, np.uint8)

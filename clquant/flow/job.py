@@ -106,6 +106,11 @@ class Map(Job, abc.ABC):
         return 1, 1
 
     @property
+    def scale(self) -> int:
+        """Rows of the result that a row of pixels stands for; 1 unless `block` is one pixel."""
+        return 1
+
+    @property
     def is_serial(self) -> bool:
         """Whether a portion depends on all those above it."""
         return False

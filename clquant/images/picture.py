@@ -28,6 +28,7 @@ from clquant.runtime import (
 ImageLike = Any
 # Images on the host, whose results are there too; for signatures.
 HostImage = str | os.PathLike[str] | PIL.Image.Image | npt.NDArray[Any]
+SMALL = 8  # times as large a result: the upload of its picture does not count
 
 
 @dataclass(frozen=True)
@@ -139,11 +140,13 @@ class Picture:
 
     def parts(self, session: Session, row_bytes: int = 0, multiple_of: int = 1) -> list[tuple[int, int]]:
         """Return bands of rows, half-open; of a host picture so that transfers and kernels overlap."""
-        row_bytes = max(row_bytes, self.width * self.pixel_bytes)
+        own_bytes = self.width * self.pixel_bytes
+        row_bytes = max(row_bytes, own_bytes)
         if self.array is None:
             return list(row_bands(self.height, row_bytes, session, multiple_of, self))
-        there = self.sent is not None and self.sent.are_there
-        return parts(session, self.height, row_bytes, session.is_pinned(self.array), multiple_of, there)
+        small = row_bytes >= SMALL * own_bytes
+        there = small or (self.sent is not None and self.sent.are_there)
+        return parts(session, self.height, row_bytes, small or session.is_pinned(self.array), multiple_of, there)
 
     def send(self, session: Session, scope: Scope) -> Picture:
         """Begin the upload where it pays; later reads of rows wait for these rows alone."""

@@ -240,7 +240,7 @@ class KMeansPalette(PaletteEngine):
 
             return fit_pictures(given, session, pictures, weights, report, unit)
         fit = Fit(given, session, report, unit)
-        return fit.run(lambda scope: count_colors(session, scope, pictures, weights))
+        return fit.run(functools.partial(count_colors, session, pictures=pictures, weights=weights))
 
     def _fit_counts(self, count: Callable[[Session, Scope], ColorCounts]) -> KMeansPalette:
         """`fit_histogram` of counts that a device has."""

@@ -47,17 +47,6 @@ def _program(session: Session, shape: BlockShape, width: int) -> Program:
     return session.program("training/blockset.cl", **shape.constants(width))
 
 
-def block_rows(session: Session, scope: Scope, image: Buffer, height: int, width: int, shape: BlockShape) -> Buffer:
-    """A picture's blocks as rows of K bytes, in raster order."""
-    rows, columns = shape.table_shape(height, width)
-    kernel = _program(session, shape, width).kernel("vq_blocks")
-    blocks = scope.empty(rows * columns * shape.components)
-    sizes = np.uint32(height), np.uint32(width), np.uint32(columns), np.uint32(rows * columns)
-    group = session.work_group_size(kernel, session.tuned("vq.train_group"))
-    session.launch(kernel, rows * columns * shape.words, group, image, *sizes, blocks)
-    return blocks
-
-
 @dataclass
 class Piece:
     """Up to `MAX_PIECE` blocks on the device."""
@@ -147,15 +136,20 @@ class BlockSet:
         return np.concatenate([*rows, np.repeat(rows[0][:1], number - self.count, axis=0)])
 
     def _add(self, picture: Picture) -> None:
-        """Append a picture's blocks, in bands of block rows."""
-        session, shape = self._session, self.shape
-        columns = shape.table_shape(picture.height, picture.width)[1]
-        padded_bytes = -(-columns * shape.columns * shape.channels // picture.width)
+        """Append a picture's blocks, as rows of K bytes, in bands of block rows."""
+        session, shape, width = self._session, self.shape, picture.width
+        columns = shape.table_shape(picture.height, width)[1]
+        padded_bytes = -(-columns * shape.columns * shape.channels // width)
+        kernel = _program(session, shape, width).kernel("vq_blocks")
+        group = session.work_group_size(kernel, session.tuned("vq.train_group"))
         for row0, row1 in picture.bands(session, padded_bytes, shape.rows):
+            count = shape.table_shape(row1 - row0, width)[0] * columns
             with session.scope() as scope:
-                band = picture.upload(session, scope, row0, row1)
-                rows = block_rows(session, scope, band, row1 - row0, picture.width, shape)
-                self._append(rows, shape.table_shape(row1 - row0, picture.width)[0] * columns)
+                rows = scope.empty(count * shape.components)
+                sizes = (np.uint32(n) for n in (row1 - row0, width, columns, count))
+                pixels = picture.upload(session, scope, row0, row1)
+                session.launch(kernel, count * shape.words, group, pixels, *sizes, rows)
+                self._append(rows, count)
 
     def _append(self, rows: Buffer, count: int) -> None:
         size = self.shape.nbytes

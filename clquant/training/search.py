@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ def open_search(session: Session, codebook: npt.NDArray[np.integer[Any]], shape:
     key = None
     if codebook.nbytes <= MOST_KEPT:
         key = "search", codebook.tobytes(), shape, session.choose(VARIANTS).name
-    with cached_job(session, key, lambda scope: Search(session, scope, codebook, shape)) as search:
+    with cached_job(session, key, partial(Search, session, codebook=codebook, shape=shape)) as search:
         yield search
 
 
@@ -108,7 +109,7 @@ class Search:
         self._padded = most
         if not isinstance(codebook, int):
             self._codebook = scope.copy_of(codebook)
-            self.load(self._codebook, len(codebook))
+            session.launch(*self._loading(self._codebook, len(codebook), 0, None))
 
     def _check_bounds(self) -> None:
         """The bounds that cl/training/search.cl proves exactness from."""

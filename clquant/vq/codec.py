@@ -259,7 +259,7 @@ class VQCodec(Estimator):
             As `encode`.
         """
         file = io.BytesIO()
-        self.compress_to(file, image, embed_codebook=embed_codebook, progress=progress, memory=memory)
+        verbs.compress_to(self, self._coder(), file, image, embed_codebook, progress, memory)
         return file.getvalue()
 
     def compress_to(

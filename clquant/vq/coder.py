@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,11 @@ import numpy.typing as npt
 
 from clquant import flow, images, params
 from clquant.flow.file_sinks import About, digest_of
-from clquant.flow.sink import Sink, SinkResult
+from clquant.flow.sink import Sink
 from clquant.images import lazy
-from clquant.images.upload import parts
 from clquant.runtime import (
     Array,
-    Buffer,
     CommandQueue,
-    HostResult,
     InvalidArgument,
     InvalidType,
     Progress,
@@ -83,24 +80,10 @@ class BlockCoder:
             raise InvalidArgument(f"image has {picture.channels} channels; this codebook is for {self.shape.channels}")
         return picture
 
-    def encode(self, picture: images.Picture, progress: Progress) -> Table:
-        """The index of the nearest codeword of every block; on the device if the picture is there."""
-        session = open_session(self.queue, images.device_arrays([picture]))
-        found: Table = flow.in_bands(session, picture, self.encoding, progress)
-        return found
-
     @property
     def encoding(self) -> Encoded:
         """The job that makes index tables."""
         return Encoded(self.rows, self.shape)
-
-    def encode_to_host(self, picture: images.Picture, progress: Progress) -> npt.NDArray[np.integer[Any]]:
-        """As `encode`, on the host in every case."""
-        table = self.encode(picture, progress)
-        if isinstance(table, np.ndarray):
-            return table
-        session = open_session(self.queue, images.device_arrays([picture]))
-        return session.download(images.buffer_of(table), table.shape, table.dtype)
 
     def decode(
         self,
@@ -111,45 +94,22 @@ class BlockCoder:
         memory: int = lazy.DEFAULT_MEMORY,
     ) -> Pixels:
         """The picture of an index table; on the device if the table is there."""
-        block, size = self.shape, len(self.rows)
-        table = self._check_table(indices)
-        height, width = check_size(shape, table, block)
+        table, count = self._check_table(indices), len(self.rows)
+        size = check_size(shape, table, self.shape)
         session = open_session(self.queue, [indices] if isinstance(indices, Array) else [])
-        out = (height, width) if block.channels == 1 else (height, width, block.channels)
-        with session.scope() as scope:
-            blocks = table[0] * table[1]
-            near = blocks <= CHECKED_ON_HOST or session.limits.unified_memory
-            looked_at = not isinstance(indices, Array) and (near or not isinstance(indices, np.ndarray))
-            decoder = Decoder(session, scope, self.rows, block, trusted=looked_at)
-            if isinstance(indices, Array):
-                device = session.new_array(out, np.uint8)
-                decoder.decode(_packed(session, scope, indices), height, width, images.buffer_of(device))
-                if not decoder.all_right():
-                    raise InvalidArgument(f"indices holds an index of {size} or more; allowed: 0 to {size - 1}")
-                progress.report(blocks, blocks)
-                return session.hand_over(device)
-            whole: HostResult | SinkResult
-            if sink is None and isinstance(indices, np.ndarray) and not isinstance(indices, np.memmap):
-                whole = HostResult(session, out, np.uint8)
-                cuts = parts(session, height, width * block.channels, whole.is_pinned, block.rows, there=True)
-            else:
-                whole = HostResult(session, out, np.uint8) if sink is None else SinkResult(session, out, np.uint8, sink)
-                cuts = _bounded(session, height, width * block.channels, block.rows, memory)
-            for row0, row1 in cuts:
-                if isinstance(whole, SinkResult) and whole.has(row1):
-                    continue
-                # What the host looks at it does part by part, while those before are on their way back.
-                rows = slice(row0 // block.rows, -(-row1 // block.rows))
-                part = self._as_indices(indices, rows, looked_at)
-                with session.scope() as inner:
-                    image = whole.room(inner, row0, row1)
-                    decoder.decode(inner.upload(part), row1 - row0, width, image)
-                    whole.store(inner, row0, row1, image)
-                progress.report(rows.stop * table[1], blocks)
-            if not decoder.all_right():
-                raise self._no_codewords(indices)
-            made: Pixels = whole.array()
-            return made
+        trusted, picture = True, images.Picture(*table, 1, True)
+        if isinstance(indices, Array):
+            trusted, picture = False, replace(picture, device_array=indices)
+        elif sink is None and isinstance(indices, np.ndarray) and not isinstance(indices, np.memmap):
+            near = indices.size <= CHECKED_ON_HOST or session.limits.unified_memory
+            trusted = near or indices.dtype != index_dtype(count)
+            rows = checked_indices(indices, count) if trusted else np.ascontiguousarray(indices)
+            picture = replace(picture, array=rows[..., None])
+        else:
+            picture = replace(picture, lazy=TableRows(indices, count, memory))
+        job = Decoded(self.rows, self.shape, size, trusted)
+        made: Pixels = flow.in_bands(session, picture, job, progress, sink=sink)
+        return made
 
     def _check_table(self, indices: Any) -> tuple[int, int]:
         size = len(self.rows)
@@ -169,18 +129,25 @@ class BlockCoder:
             raise InvalidType(f"indices is {params.shown(indices)}; allowed: integers")
         return indices.shape[0], indices.shape[1]
 
-    def _as_indices(self, indices: Any, rows: slice, check: bool) -> npt.NDArray[np.integer[Any]]:
-        """Some rows of a table on the host, C-contiguous and of `index_dtype`, which has room for all that pass."""
-        part, dtype = lazy.rows_of(indices, rows, "indices"), index_dtype(len(self.rows))
-        if (check or part.dtype != dtype) and (int(part.min()) < 0 or int(part.max()) >= len(self.rows)):
-            raise self._no_codewords(indices if isinstance(indices, np.ndarray) else part)
-        return np.ascontiguousarray(part).astype(dtype, copy=False)
 
-    def _no_codewords(self, indices: npt.NDArray[np.integer[Any]]) -> InvalidArgument:
-        return InvalidArgument(
-            f"indices holds values from {int(indices.min())} to {int(indices.max())}; "
-            f"allowed: 0 to {len(self.rows) - 1}"
+def checked_indices(part: npt.NDArray[np.integer[Any]], size: int) -> npt.NDArray[np.integer[Any]]:
+    """Indices on the host, C-contiguous and of `index_dtype`, which has room for all that pass."""
+    if int(part.min()) < 0 or int(part.max()) >= size:
+        raise InvalidArgument(
+            f"indices holds values from {int(part.min())} to {int(part.max())}; allowed: 0 to {size - 1}"
         )
+    return np.ascontiguousarray(part).astype(index_dtype(size), copy=False)
+
+
+class TableRows(lazy.LazyRows):
+    """Rows of an index table that is elsewhere, checked as they are read."""
+
+    def __init__(self, source: Any, size: int, memory: int) -> None:
+        super().__init__(source, "indices", memory)
+        self._size, self.bits = size, 8 * index_dtype(size).itemsize
+
+    def _read(self, rows: tuple[int, int], columns: tuple[int, int]) -> npt.NDArray[Any]:  # noqa: ARG002
+        return checked_indices(lazy.rows_of(self._source, slice(*rows), "indices"), self._size)[..., None]
 
 
 def opened_table(indices: Any, out: Any) -> Any:
@@ -244,17 +211,34 @@ class Encoded(flow.Map):
             yield flow.Steps(step, rows=self.shape.rows, row_bytes=row_bytes, unit=columns)
 
 
-def _bounded(session: Session, height: int, row_bytes: int, multiple_of: int, memory: int) -> list[tuple[int, int]]:
-    """Bands of rows of a picture that is made in parts, within bounds of the device and of the host."""
-    most = max(memory // (lazy.BANDS_IN_MEMORY * row_bytes) // multiple_of, 1) * multiple_of
-    whole = images.row_bands(height, row_bytes, session, multiple_of)
-    return [(row, min(row + most, end)) for begin, end in whole for row in range(begin, end, most)]
+@dataclass(frozen=True, eq=False)
+class Decoded(flow.Map):
+    """The pixels of a picture of indices."""
 
+    rows: npt.NDArray[np.uint8]  # (N, K), the codewords
+    shape: BlockShape
+    size: tuple[int, int]  # of the result
+    trusted: bool  # whether all indices are known to be codewords'
 
-def _packed(session: Session, scope: Scope, array: Array) -> Buffer:
-    """A device array's own buffer, or a copy where the array begins inside it."""
-    if array.offset == 0:
-        return images.buffer_of(array)
-    buffer = scope.empty(array.nbytes)
-    session.copy(buffer, images.buffer_of(array), array.nbytes, array.offset)
-    return buffer
+    @property
+    def scale(self) -> int:
+        """Rows of a codeword."""
+        return self.shape.rows
+
+    def result(self, picture: images.Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:  # noqa: ARG002
+        """Pixels (H, W) or (H, W, C)."""
+        return self.size if self.shape.channels == 1 else (*self.size, self.shape.channels), np.uint8
+
+    @contextlib.contextmanager
+    def open(self, session: Session, scope: Scope, picture: images.Picture) -> Iterator[flow.Steps]:
+        """Bring the codewords to the device; see at the end that all indices were codewords'."""
+        decoder, (height, width) = Decoder(session, scope, self.rows, self.shape, self.trusted), self.size
+
+        def step(session: Session, scope: Scope, portion: flow.Portion) -> None:  # noqa: ARG001
+            row0, row1 = portion.row0 * self.scale, min(portion.row1 * self.scale, height)
+            decoder.decode(portion.pixels, row1 - row0, width, portion.out)
+
+        yield flow.Steps(step, unit=picture.width)
+        if not decoder.all_right():
+            most = len(self.rows) - 1
+            raise InvalidArgument(f"indices holds an index of {most + 1} or more; allowed: 0 to {most}")

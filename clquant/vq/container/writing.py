@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant import images, params
+from clquant import flow, images, params
 from clquant.runtime import (
     InvalidArgument,
     Progress,
@@ -94,7 +94,9 @@ class Compressor:
         header = self._header(picture.height, picture.width, embed)
         session = open_session(self.coder.queue, images.device_arrays([picture]))
         halves = Progress((lambda n, total: progress.report(n // 2, total)) if progress.wanted else None)
-        table = self.coder.encode_to_host(picture, halves)
+        table: Any = flow.in_bands(session, picture, self.coder.encoding, halves)
+        if not isinstance(table, np.ndarray):
+            table = session.download(images.buffer_of(table), table.shape, table.dtype)
         if self.is_matching:
             all_bands = BandPlace.of(table.shape)
             table = self._by_model(
