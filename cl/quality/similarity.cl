@@ -9,9 +9,13 @@
  * 2: equal windows give exactly 0.
  *
  * Constants: CHANNELS; TAPS, odd; BY_ROWS 1 or 0. */
-#include "quality/windows.h"
-
 #define RADIUS (TAPS / 2)
+#define HALF (1UL << 31) /* what a weighted sum begins with, so that its high word is the rounded mean */
+
+ulong4 weighted(uint4 values, uint weight)
+{
+    return convert_ulong4(values) * (ulong)weight;
+}
 
 uint luma(__global const uchar *pixel)
 {
@@ -55,7 +59,7 @@ __kernel void similarity_columns(__global const uint4 *values, uint width, uint 
     ulong4 sum = HALF;
     for (uint tap = 0; tap < RADIUS; tap++)
         sum += weighted(window[tap * width] + window[(TAPS - 1 - tap) * width], weights[tap]);
-    means[i] = mean_of(sum + weighted(window[RADIUS * width], weights[RADIUS]));
+    means[i] = convert_uint4((sum + weighted(window[RADIUS * width], weights[RADIUS])) >> 32);
 }
 
 /* floor(2^32 n / d) of n <= d, but for the rounding of d to 32 significant bits. */

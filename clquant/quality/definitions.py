@@ -112,15 +112,13 @@ def luma(picture: Numbers) -> Float:
         return values
     if values.shape[2] < 3:
         return np.ascontiguousarray(values[..., 0])
-    made: Float = values[..., :3] @ (np.array(LUMA) / 1000)
-    return made
+    return np.asarray(values[..., :3] @ (np.array(LUMA) / 1000))
 
 
 def gaussian(sigma: float, radius: int) -> Float:
     """(2 radius + 1,) weights of a Gaussian window; their sum is 1."""
     window = np.exp(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2)
-    made: Float = window / window.sum()
-    return made
+    return np.asarray(window / window.sum())
 
 
 def _blur(pictures: Float) -> Float:

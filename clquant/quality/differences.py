@@ -10,7 +10,7 @@ import numpy as np
 
 from clquant import images, params
 from clquant.color.formats import parallel
-from clquant.color.space_tables import linear_table
+from clquant.color.space_tables import TO_LMS, linear_table
 from clquant.images import ImageLike, lazy
 from clquant.quality.definitions import Float, Numbers, gaussian, rounded
 from clquant.quality.pair import Pair, pieces
@@ -24,13 +24,6 @@ DECIMALS = 9  # of coordinates, so that grays have no hue
 
 TO_XYZ = np.array(
     [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
-)
-TO_LMS = np.array(
-    [
-        [0.4122214708, 0.5363325363, 0.0514459929],
-        [0.2119034982, 0.6806995451, 0.1073969566],
-        [0.0883024619, 0.2817188376, 0.6299787005],
-    ]
 )
 TO_OKLAB = np.array(
     [
@@ -174,8 +167,7 @@ def _blurred(light: Float, window: Float) -> Float:
     height, width = light.shape[1] - 2 * reach, light.shape[2]
     down = sum(weight * light[:, i : i + height] for i, weight in enumerate(window))
     wide = np.pad(down, ((0, 0), (0, 0), (reach, reach)), mode="edge")
-    made: Float = sum(weight * wide[:, :, i : i + width] for i, weight in enumerate(window))
-    return made
+    return np.asarray(sum(weight * wide[:, :, i : i + width] for i, weight in enumerate(window)))
 
 
 def _times(matrix: Float, planes: Float) -> Float:
@@ -183,7 +175,7 @@ def _times(matrix: Float, planes: Float) -> Float:
 
 
 def _oklab(light: Float) -> Float:
-    return _times(TO_OKLAB, np.cbrt(_times(TO_LMS, light)))
+    return _times(TO_OKLAB, np.cbrt(_times(np.array(TO_LMS, np.float64), light)))
 
 
 def _lab(light: Float) -> Float:
@@ -204,30 +196,22 @@ def ciede2000(first: Float, second: Float) -> Float:
     turn = np.where(np.abs(turn) > 180, turn - 360 * np.sign(turn), turn)
     chroma, hue = (chroma1 + chroma2) / 2, hue1 + turn / 2
     middle = ((lightness1 + lightness2) / 2 - 50) ** 2
-    weight = (
-        1
-        - 0.17 * _cosine(hue - 30)
-        + 0.24 * _cosine(2 * hue)
-        + 0.32 * _cosine(3 * hue + 6)
-        - 0.20 * _cosine(4 * hue - 63)
-    )
+    weight = 1 - 0.17 * _cosine(hue - 30) + 0.24 * _cosine(2 * hue)
+    weight = weight + 0.32 * _cosine(3 * hue + 6) - 0.20 * _cosine(4 * hue - 63)
     lightness = (lightness2 - lightness1) / (1 + 0.015 * middle / np.sqrt(20 + middle))
     colorful = (chroma2 - chroma1) / (1 + 0.045 * chroma)
     apart = 2 * np.sqrt(chroma1 * chroma2) * np.sin(np.radians(turn / 2)) / (1 + 0.015 * chroma * weight)
     angle = 60 * np.exp(-(((hue % 360 - 275) / 25) ** 2))
     rotated = 2 * _of_seventh(chroma) * np.sin(np.radians(angle))
     total = lightness**2 + colorful**2 + apart**2 - rotated * colorful * apart
-    made: Float = np.sqrt(np.maximum(total, 0))
-    return made
+    return np.asarray(np.sqrt(np.maximum(total, 0)))
 
 
 def _of_seventh(chroma: Float) -> Float:
     """sqrt(c^7 / (c^7 + 25^7)) of a chroma."""
     seventh = chroma**7
-    made: Float = np.sqrt(seventh / (seventh + 25.0**7))
-    return made
+    return np.asarray(np.sqrt(seventh / (seventh + 25.0**7)))
 
 
 def _cosine(degrees: Float) -> Float:
-    made: Float = np.cos(np.radians(degrees))
-    return made
+    return np.asarray(np.cos(np.radians(degrees)))

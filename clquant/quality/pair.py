@@ -23,13 +23,7 @@ _NAMES = "original", "result"
 
 @dataclass(frozen=True)
 class Pair:
-    """Two pictures of 8-bit samples and one shape.
-
-    Attributes
-    ----------
-    first, second : Picture
-        (H, W, C); samples of another number of axes are rows of single samples.
-    """
+    """Two pictures of 8-bit samples and one shape; samples of another number of axes are rows of single samples."""
 
     first: Picture
     second: Picture
@@ -44,16 +38,6 @@ class Pair:
     def width(self) -> int:
         """Pixels per row."""
         return self.first.width
-
-    @property
-    def channels(self) -> int:
-        """Samples per pixel."""
-        return self.first.channels
-
-    @property
-    def is_lazy(self) -> bool:
-        """Whether one is read in parts."""
-        return self.first.lazy is not None or self.second.lazy is not None
 
     def open(self, queue: CommandQueue | None) -> Session:
         """A session on `queue`, else on the queue of what is on a device already."""
@@ -76,11 +60,25 @@ def pieces(pair: Pair, overlap: int = 0) -> Iterator[Pair]:
         yield pair
         return
     rows = max(min(reader.rows_at_once(0) for reader in readers), overlap + 1)
-    first, second = _Strip(pair.first, overlap), _Strip(pair.second, overlap)
+    begin = 0
     for end in [*range(rows, pair.height, rows), pair.height]:
-        one = first.down_to(end)
-        other = one if pair.second is pair.first else second.down_to(end)
-        yield Pair(one, other, (one.height, *pair.shape[1:]))
+        one = _rows(pair.first, begin, end)
+        other = one if pair.second is pair.first else _rows(pair.second, begin, end)
+        yield Pair(one, other, (end - begin, *pair.shape[1:]))
+        begin = max(end - overlap, 0)
+
+
+def _rows(picture: Picture, begin: int, end: int) -> Picture:
+    """Rows of a picture, which are in memory or on the device."""
+    array = picture.array if picture.lazy is None else picture.lazy.rows(begin, end)
+    device = picture.device_array
+    return replace(
+        picture,
+        height=end - begin,
+        array=array if array is None or picture.lazy is not None else array[begin:end],
+        device_array=None if device is None else device[begin:end],
+        lazy=None,
+    )
 
 
 def host_rows(
@@ -93,36 +91,8 @@ def host_rows(
     return *picture_shape(pair[0].shape), iter([pair])
 
 
-class _Strip:
-    """Rows of a picture that are asked for from top to bottom."""
-
-    def __init__(self, picture: Picture, overlap: int) -> None:
-        self._picture, self._overlap = picture, overlap
-        self._begin = 0
-        self._kept: Any = None
-
-    def down_to(self, end: int) -> Picture:
-        """The next rows, with the last of those before."""
-        picture, first = self._picture, max(self._begin - self._overlap, 0)
-        if picture.lazy is None:
-            rows = slice(first, end)
-            if picture.device_array is not None:
-                made = replace(picture, height=end - first, device_array=picture.device_array[rows])
-            else:
-                assert picture.array is not None
-                made = replace(picture, height=end - first, array=picture.array[rows])
-        else:
-            array = picture.lazy.rows(self._begin, end)
-            if self._kept is not None:
-                array = np.concatenate([self._kept, array])
-            self._kept = array[len(array) - self._overlap :] if self._overlap else None
-            made = replace(picture, height=len(array), array=array, lazy=None)
-        self._begin = end
-        return made
-
-
 def as_pair(original: Samples, result: Samples, memory: Any = None) -> tuple[Numbers, Numbers] | Pair:
-    """What two pictures hold: a `Pair` of 8-bit samples (H, W, C), which a device compares, else arrays on the host.
+    """Return a `Pair` of 8-bit samples (H, W, C), which a device compares, else arrays on the host.
 
     Lazy pictures of 8-bit samples stay where they are, for `pieces`.
     """
@@ -131,9 +101,8 @@ def as_pair(original: Samples, result: Samples, memory: Any = None) -> tuple[Num
     a, b = given
     shapes = [tuple(int(side) for side in one.shape) for one in given]
     if shapes[0] != shapes[1] or 0 in shapes[0] or not shapes[0]:
-        raise InvalidArgument(
-            f"original and result must be non-empty and of one shape, got {shapes[0]} and {shapes[1]}"
-        )
+        got = f"{shapes[0]} and {shapes[1]}"
+        raise InvalidArgument(f"original and result must be non-empty and of one shape, got {got}")
     if any(one.dtype != np.uint8 for one in given):
         x, y = (params.array(name, _whole(one), "numbers", "buif") for name, one in zip(_NAMES, given, strict=True))
         return x, y
@@ -158,12 +127,12 @@ def _samples(name: str, given: Any) -> Any:
 
 
 def _whole(given: Any) -> Any:
-    """What is elsewhere, in memory."""
+    """Read a lazy picture whole."""
     return np.asarray(given[...]) if lazy.is_lazy(given) else given
 
 
 def _shown(name: str, given: PIL.Image.Image | str | os.PathLike[str]) -> Any:
-    """What a file shows, or a PIL image in a mode whose samples are no levels, as the engines read it."""
+    """Read a file, or a PIL image in a mode whose samples are no levels, as the engines do."""
     picture = images.read(given, argument=name)
     assert picture.array is not None
     return picture.array[..., 0] if picture.gray else picture.array

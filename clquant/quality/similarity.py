@@ -102,10 +102,7 @@ class Dissimilarity(flow.Reduce):
 
     peak: float  # `MIN_PEAK` to `MAX_PEAK`
 
-    @property
-    def halo(self) -> int:
-        """A pixel has the window around it."""
-        return WINDOW // 2
+    halo = WINDOW // 2
 
     @contextlib.contextmanager
     def open(self, session: Session, scope: Scope, picture: Picture) -> Iterator[flow.Steps]:

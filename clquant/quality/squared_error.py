@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, cast
 
@@ -51,17 +51,7 @@ def mse(original: Samples, result: Samples, *, queue: CommandQueue | None = None
     FileError
         If a picture cannot be read.
     """
-    for verbs in filter(None, map(executor_of, (original, result))):
-        return verbs.figure(SquaredError(), partial(_mean, math.prod(np.shape(cast(Any, original)))), original, result)  # type: ignore[no-any-return]
-    pair = as_pair(original, result, memory)
-    if not isinstance(pair, Pair):
-        return definitions.mean_squared_error(*pair)
-    total: int = pair.reduced(SquaredError(), queue)
-    return total / (pair.first.pixels * pair.channels)
-
-
-def _mean(size: int, total: int) -> float:
-    return total / size
+    return _from_error(float, original, result, queue, memory)
 
 
 def psnr(
@@ -95,19 +85,29 @@ def psnr(
         As `mse`, or if `peak` is not positive.
     """
     peak = params.real("peak", peak, 1e-9)
-    for verbs in filter(None, map(executor_of, (original, result))):
-        last = partial(_decibels, math.prod(np.shape(cast(Any, original))), peak)
-        return verbs.figure(SquaredError(), last, original, result)  # type: ignore[no-any-return]
-    return decibels(mse(original, result, queue=queue, memory=memory), peak)
-
-
-def _decibels(size: int, peak: float, total: int) -> float:
-    return decibels(total / size, peak)
+    return _from_error(partial(decibels, peak=peak), original, result, queue, memory)
 
 
 def decibels(error: float, peak: float) -> float:
     """The PSNR of a mean squared error."""
     return float("inf") if error == 0 else float(10 * np.log10(peak * peak / error))
+
+
+def _from_error(
+    last: Callable[[float], float], original: Samples, result: Samples, queue: CommandQueue | None, memory: Any
+) -> float:
+    """Compute a figure from the mean squared error; a lazy one of Dask arrays."""
+    for verbs in filter(None, map(executor_of, (original, result))):
+        size = math.prod(np.shape(cast(Any, original)))
+        return verbs.figure(SquaredError(), partial(_of_total, last, size), original, result)  # type: ignore[no-any-return]
+    pair = as_pair(original, result, memory)
+    if not isinstance(pair, Pair):
+        return last(definitions.mean_squared_error(*pair))
+    return _of_total(last, math.prod(pair.shape), pair.reduced(SquaredError(), queue))
+
+
+def _of_total(last: Callable[[float], float], size: int, total: int) -> float:
+    return last(total / size)
 
 
 class SquaredError(flow.Reduce):
