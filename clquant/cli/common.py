@@ -15,7 +15,6 @@ from typing import Any
 
 from clquant import runtime
 from clquant.cli import streams
-from clquant.cli.inputs import Source
 from clquant.color import spaces
 from clquant.color.css import ALLOWED, css_color
 from clquant.color.display import DISPLAY_FORMATS
@@ -24,6 +23,7 @@ from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.runtime import InvalidArgument
 
 STDOUT = "-"
+BAR_DELAY_SECONDS = 1.0
 _COMPRESSIONS = {"none": "raw", "packbits": "packbits", "deflate": "tiff_adobe_deflate", "g4": "group4"}
 TRAITS = {
     "everyday": "shown by --help, not by --help-all alone",
@@ -212,69 +212,19 @@ def shown(target: str) -> str:
 def say(args: argparse.Namespace, text: str, *, is_table: bool = False, **record: Any) -> None:
     """Print a line about the work to standard error, unless ``--quiet``; with ``--json`` keep its record instead."""
     if hasattr(args, "told"):  # in a worker, whose messages the command prints
-        args.told.append((text, is_table, record))
+        args.told.append((text, record))
     elif wants_json(args):
         _records(args)["results"].append({name: value for name, value in record.items() if value is not None})
     else:
         note(args, text, "\n" if is_table else "")
 
 
-def say_done(
-    args: argparse.Namespace,
-    source: Source,
-    target: str | None,
-    shape: Sequence[int],
-    what: str,
-    *,
-    seconds: float | None = None,
-    to: str | None = None,
-    **record: Any,
-) -> None:
-    """Say that an input's result of `shape` rows and columns is written; `to` names it if it is no file."""
-    height, width = shape[:2]
-    timed = "" if seconds is None else f", {seconds:.2f} s"
-    say(
-        args,
-        f"{source.relative} -> {to or shown(str(target))}: {width}x{height}{what}{timed}",
-        input=source.path,
-        output=target,
-        width=width,
-        height=height,
-        **record,
-        seconds=seconds,
-    )
-
-
 def note(args: argparse.Namespace, text: str, keep: str = "") -> None:
     """Print a remark to standard error, unless ``--quiet``; of control characters only those of `keep` as they are."""
     if hasattr(args, "told"):
-        args.told.append((text, False, {}))
+        args.told.append((text, {}))
     elif not args.quiet:
         streams.complain(streams.printable(text, keep) + "\n")
-
-
-def sizes(nbytes: int | None, input_bytes: int | None) -> str:
-    """End a line about a result with its bytes and its input's, as far as they are known."""
-    before = "" if input_bytes is None else f" of {input_bytes}"
-    return "" if nbytes is None else f", {nbytes}{before} bytes"
-
-
-def skip(args: argparse.Namespace, source: Source, nbytes: int, input_bytes: int | None) -> None:
-    """Say that a result is not written, as it is larger than its input."""
-    say(
-        args,
-        f"{source.relative}: left out, as the result would be larger{sizes(nbytes, input_bytes)}",
-        input=source.path,
-        output=None,
-        skipped="larger",
-        bytes=nbytes,
-        input_bytes=input_bytes,
-    )
-
-
-def is_larger(args: argparse.Namespace, nbytes: int, input_bytes: int | None) -> bool:
-    """Whether ``--skip-if-larger`` leaves a result out."""
-    return bool(args.skip_if_larger) and input_bytes is not None and nbytes > input_bytes
 
 
 def wants_json(args: argparse.Namespace) -> bool:
@@ -294,9 +244,7 @@ def record_failures(args: argparse.Namespace, failures: Sequence[tuple[str, str]
 
 
 def _records(args: argparse.Namespace) -> dict[str, list[Any]]:
-    if not hasattr(args, "records"):
-        args.records = {"results": [], "failed": []}
-    records: dict[str, list[Any]] = args.records
+    records: dict[str, list[Any]] = vars(args).setdefault("records", {"results": [], "failed": []})
     return records
 
 
@@ -319,47 +267,37 @@ def progress_bar(args: argparse.Namespace, label: str) -> Iterator[Callable[[int
 
     Uses tqdm where it is installed (extra ``cli``), else a plain percentage.
     """
+    label = streams.printable(label)
     if args.quiet or sys.stderr is None or not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
-    bar = _Bar(streams.printable(label))
     try:
-        yield bar.update
-    finally:
-        bar.close()
+        from tqdm import tqdm
+    except ImportError:
+        with _percentage(label) as update:
+            yield update
+        return
+    with tqdm(desc=label, leave=False, delay=BAR_DELAY_SECONDS, file=sys.stderr) as bar:
+
+        def show(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield show
 
 
-class _Bar:
-    DELAY_SECONDS = 1.0
+@contextlib.contextmanager
+def _percentage(label: str) -> Iterator[Callable[[int, int], None]]:
+    begin, text = time.monotonic(), ""
 
-    def __init__(self, label: str) -> None:
-        self._label = label
-        self._text, self._width = "", 0
-        self._begin = time.monotonic()
-        self._shown = False
-        self._bar: Any = None
-
-    def update(self, done: int, total: int) -> None:
-        if time.monotonic() - self._begin < self.DELAY_SECONDS:
-            return
-        self._shown = True
-        try:
-            from tqdm import tqdm
-        except ImportError:
-            left = (time.monotonic() - self._begin) * (total - done) / max(done, 1)
-            self._text = f"{self._label}: {100 * done // max(total, 1)} %, {left:.0f} s left"
-            sys.stderr.write(f"\r{self._text:<{self._width}}")
-            self._width = len(self._text)
+    def show(done: int, total: int) -> None:
+        nonlocal text
+        if time.monotonic() - begin >= BAR_DELAY_SECONDS:
+            text = f"\r{label}: {100 * done // max(total, 1):3d} %"
+            sys.stderr.write(text)
             sys.stderr.flush()
-            return
-        if self._bar is None:
-            self._bar = tqdm(total=total, desc=self._label, leave=False, file=sys.stderr)
-        self._bar.total = total
-        self._bar.n = done
-        self._bar.refresh()
 
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
-        elif self._shown:
-            sys.stderr.write("\r" + " " * self._width + "\r")
+    try:
+        yield show
+    finally:
+        sys.stderr.write(f"\r{' ' * len(text)}\r" if text else "")

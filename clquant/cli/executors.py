@@ -18,9 +18,8 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExec
 from typing import Any
 
 from clquant.cli import batch, common
-from clquant.cli.batch import Pair
 from clquant.cli.common import STDOUT
-from clquant.cli.inputs import Source
+from clquant.cli.inputs import Pair, Source
 from clquant.cli.parser import command_module
 from clquant.params import shown
 from clquant.runtime import ClquantError, InvalidArgument, NoDeviceError, open_session
@@ -32,8 +31,8 @@ _MOST, _FEWEST_INPUTS, _LEAST_BYTES = 8, 2, 1 << 23
 _THREADS = ("POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT")
 _LOCAL, _SECONDS = "local", 30
 
-Told = tuple[str, bool, dict[str, Any]]
-"""A message of a worker, as `common.say` gets it: text, whether it is a table, record."""
+Told = tuple[str, dict[str, Any]]
+"""A message of a worker, as `common.say` gets it: text, record."""
 Result = list[Told] | ClquantError
 
 
@@ -57,7 +56,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
 
 def check(args: argparse.Namespace, pairs: Sequence[Pair], option: str) -> None:
     """Refuse what the workers of ``--jobs`` or ``--cluster`` cannot do, if it is given."""
-    if getattr(args, option) is None:
+    if getattr(args, option, None) is None:
         return
     common.refuse_both(args, "here", option)
     if option == "cluster" and getattr(args, "jobs", None) is not None:
@@ -79,7 +78,8 @@ def processes(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
         return min(jobs, len(pairs))
     if common.given(args, "here") or common.given(args, "joint") or any(_is_piped(*pair) for pair in pairs):
         return 1
-    if len(pairs) < 2 * _FEWEST_INPUTS or sum(_size(source.path) for source, _ in pairs) < _LEAST_BYTES:
+    files = [source.path for source, _ in pairs if os.path.isfile(source.path)]
+    if len(pairs) < 2 * _FEWEST_INPUTS or sum(map(os.path.getsize, files)) < _LEAST_BYTES:
         return 1
     limits = open_session(common.open_queue(args)).limits
     if not (limits.is_cpu and limits.is_pocl):
@@ -89,13 +89,6 @@ def processes(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
 
 def _is_piped(source: Source, target: str | None) -> bool:
     return source.piped or target in (None, STDOUT)
-
-
-def _size(path: str) -> int:
-    try:
-        return os.path.getsize(path)
-    except OSError:
-        return 0  # the worker says what is wrong
 
 
 @contextlib.contextmanager
@@ -137,13 +130,27 @@ def later(read: Callable[..., Any], args: argparse.Namespace, source: Source) ->
     return Later(read, argparse.Namespace(**_portable(args)), _absolute(source))
 
 
+def shared_out(
+    args: argparse.Namespace,
+    pairs: Sequence[Pair],
+    is_banded: Callable[[Source, str | None], bool],
+    here: Callable[[Sequence[Pair]], int],
+) -> int:
+    """Do all inputs `here`; with a cluster its workers do whole ones one by one, and the bands of others together."""
+    if args.cluster is None:
+        return here(pairs) if pairs else 0
+    check(args, pairs, "cluster")
+    banded = [pair for pair in pairs if is_banded(*pair)]
+    with cluster(args) as client:
+        status = run_cluster(args, [pair for pair in pairs if pair not in banded], client)
+        return max(status, here(banded)) if banded else status
+
+
 def run_jobs(args: argparse.Namespace, pairs: Sequence[Pair], jobs: int) -> int:
     """Do the command on each input in one of `jobs` processes; exit status."""
     threads = max(1, open_session(common.open_queue(args)).limits.compute_units // jobs)
-    executor = ProcessPoolExecutor(
-        jobs, multiprocessing.get_context("spawn"), initializer=_begin_worker, initargs=(threads,)
-    )
-    with executor:
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, spawn, initializer=_begin_worker, initargs=(threads,)) as executor:
         return _run(args, pairs, executor, {})
 
 
@@ -168,14 +175,16 @@ def _end_with_command() -> None:
 def _run(args: argparse.Namespace, pairs: Sequence[Pair], executor: Executor, changes: dict[str, Any]) -> int:
     shared = _portable(args) | changes
     failed: list[tuple[Source, ClquantError]] = []
-    with _folders(pairs), common.progress_bar(args, "pictures") as progress:
-        jobs = [(shared, _absolute(source), os.path.abspath(str(target))) for source, target in pairs]
+    with common.progress_bar(args, "pictures") as progress:
+        jobs = [(shared | _place(args, str(target)), _absolute(source)) for source, target in pairs]
         futures = [executor.submit(do_one, *job) for job in jobs]
         try:
             for number, (source, target) in enumerate(pairs):
                 result = _result(futures[number], jobs[number])
                 if isinstance(result, ClquantError):
-                    _check_failure(source, result, len(pairs))
+                    result.args = (str(result).replace(os.path.abspath(source.path), source.path), *result.args[1:])
+                    if len(pairs) == 1 or not batch.is_about(source, result):
+                        raise result
                     failed.append((source, result))
                     batch.complain(source, result)
                 else:
@@ -187,7 +196,7 @@ def _run(args: argparse.Namespace, pairs: Sequence[Pair], executor: Executor, ch
     return batch.report_failures(args, len(pairs), failed)
 
 
-def _result(future: Future[Result], job: tuple[dict[str, Any], Source, str]) -> Result:
+def _result(future: Future[Result], job: tuple[dict[str, Any], Source]) -> Result:
     """Wait for an input's result; where a worker was ended, say for want of memory, it is done here."""
     try:
         return future.result()
@@ -195,28 +204,21 @@ def _result(future: Future[Result], job: tuple[dict[str, Any], Source, str]) -> 
         return do_one(*job)
 
 
-def _check_failure(source: Source, error: ClquantError, inputs: int) -> None:
-    """Give an error the name of its input as it was typed, and raise it unless it is one's own of several inputs."""
-    error.args = (str(error).replace(os.path.abspath(source.path), source.path), *error.args[1:])
-    if inputs == 1 or not batch.is_about(source, error):
-        raise error
-
-
 def _retell(args: argparse.Namespace, source: Source, target: str, told: list[Told]) -> None:
     """Say what a worker has said, with names as they were typed."""
-    for text, is_table, record in told:
+    for text, record in told:
         text = text.replace(os.path.abspath(target), target)
         if record:
             place = None if record["output"] is None else target
-            common.say(args, text, is_table=is_table, **{**record, "input": source.path, "output": place})
+            common.say(args, text, **{**record, "input": source.path, "output": place})
         else:
             common.note(args, text)
 
 
-def do_one(shared: dict[str, Any], source: Source, target: str) -> Result:
+def do_one(shared: dict[str, Any], source: Source) -> Result:
     """Do the command on one input, in a worker; returns its messages or its error."""
     told: list[Told] = []
-    args = argparse.Namespace(**shared, inputs=[source], output=target, told=told)
+    args = argparse.Namespace(**shared, inputs=[source], told=told)
     try:
         command_module(args.command).run(args)
     except ClquantError as error:
@@ -228,31 +230,20 @@ def _absolute(source: Source) -> Source:
     return dataclasses.replace(source, path=os.path.abspath(source.path))
 
 
+def _place(args: argparse.Namespace, target: str) -> dict[str, Any]:
+    """Arguments that lead a worker to the same place, whose folder it makes."""
+    name = os.path.basename(target).replace("{", "{{").replace("}", "}}")
+    if args.output is None or os.path.abspath(target) == os.path.abspath(args.output):
+        return {"output": args.output and os.path.abspath(target), "name": name}
+    return {"output": os.path.join(os.path.abspath(args.output), ""), "name": name}
+
+
 def _portable(args: argparse.Namespace) -> dict[str, Any]:
     """Arguments for workers, which may be in other folders: absolute paths, nothing shared out again."""
-    made = {name: value for name, value in vars(args).items() if name not in ("records", "run", "inputs", "output")}
+    own = ("records", "run", "inputs", "output", "name")
+    made = {name: value for name, value in vars(args).items() if name not in own}
     files = [name for name in common.with_trait(args, "file") if made[name] and os.path.exists(made[name])]
     for name in (*files, *common.with_trait(args, "result")):
         made[name] = made[name] and os.path.abspath(made[name])
     is_told = common.is_reported(args)
-    return made | {"cluster": None, "jobs": 1, "name": None, "force": True, "no_clobber": False, "quiet": not is_told}
-
-
-@contextlib.contextmanager
-def _folders(pairs: Sequence[Pair]) -> Iterator[None]:
-    """Make the folders of all results; those that were made for it and stay empty go after the block."""
-    made: list[str] = []
-    for folder in sorted({os.path.dirname(os.path.abspath(str(target))) for _, target in pairs}):
-        missing = []
-        while not os.path.isdir(folder):
-            missing.append(folder)
-            folder = os.path.dirname(folder)
-        for each in reversed(missing):
-            os.makedirs(each, exist_ok=True)
-            made.append(each)
-    try:
-        yield
-    finally:
-        for each in reversed(made):
-            with contextlib.suppress(OSError):  # it has results
-                os.rmdir(each)
+    return made | {"cluster": None, "jobs": 1, "force": True, "no_clobber": False, "quiet": not is_told}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import os
 import pathlib
@@ -63,6 +64,7 @@ class Inputs:
 
 
 Naming = Callable[[Source], str]  # from an input to its result's name
+Pair = tuple[Source, str | None]  # an input, and the place of its result; None for no file
 
 
 def expand(given: Sequence[str | Source], suffixes: frozenset[str] = PICTURE_SUFFIXES) -> Inputs:
@@ -120,49 +122,41 @@ def without_own_results(sources: Inputs, name: Naming, output: str | None, origi
     found = [source for source in sources if source.found]
     if not found:
         return sources
-    results: dict[str, Source] = {}
-    originals: dict[tuple[str, str], list[Source]] = {}
-    inside = None
+    inside = "" if output in (None, STDIN) else os.path.realpath(str(output))
+    results, originals = {}, collections.defaultdict(list)
     if output is None:
-        results = {os.path.realpath(os.path.join(os.path.dirname(s.path), name(s))): s for s in found}
         for source in found:
-            originals.setdefault((os.path.dirname(source.path), source.stem), []).append(source)
-    elif output != STDIN:
-        inside = os.path.realpath(output)
+            originals[os.path.dirname(source.path), source.stem].append(source)
+        results = {os.path.realpath(os.path.join(os.path.dirname(s.path), name(s))): s for s in found}
 
     def is_result(source: Source) -> bool:
-        place = os.path.realpath(source.path)
-        if inside is not None and os.path.commonpath([inside, place]) == inside:
+        place, folder = os.path.realpath(source.path), os.path.dirname(source.path)
+        if inside and os.path.commonpath([inside, place]) == inside:
             return True
-        made_of = results.get(place)
-        if made_of is not None and made_of is not source and _size(made_of) == _size(source):
+        if output is not None:
+            return False
+        made_of = results.get(place, source)
+        if made_of is not source and _about(made_of)[0] == _about(source)[0]:
             return True
-        stem, most = (origin(source.stem) if origin is not None else None) or (None, None)
-        others = originals.get((os.path.dirname(source.path), stem), []) if stem is not None else []
-        return any(_size(other) == _size(source) for other in others) and _is_indexed(source, most)
+        parsed = None if origin is None else origin(source.stem)
+        if parsed is None:
+            return False
+        size, entries = _about(source)
+        most = entries if parsed[1] is None else 1 << max(parsed[1] - 1, 1).bit_length()  # as a GIF may be filled up
+        return 0 < entries <= most and any(_about(other)[0] == size for other in originals[folder, parsed[0]])
 
     kept = tuple(source for source in sources if not (source.found and is_result(source)))
     return Inputs(kept, sources.several) if kept else sources
 
 
-def _size(source: Source) -> tuple[int, int] | None:
-    """Return a picture file's shorter and longer side in pixels; None if it is no picture."""
-    try:
-        with picture_files.opened(source.path, source.shown) as (image, _):
-            short, long = sorted(image.size)
-            return short, long
-    except ClquantError:
-        return None
-
-
-def _is_indexed(source: Source, most: int | None) -> bool:
-    """Whether a picture has a palette, of so many colours at most; a GIF's may be filled up to a power of two."""
+def _about(source: Source) -> tuple[tuple[int, ...], int]:
+    """A picture file's sides in pixels, ascending, and the colours of its palette; nothing if it is no picture."""
     try:
         with picture_files.opened(source.path, source.shown) as (image, _):
             entries = len(image.getpalette() or ()) // 3 if image.mode == "P" else 0
+            return tuple(sorted(image.size)), entries
     except ClquantError:
-        return False
-    return entries > 0 and (most is None or entries <= 1 << max(most - 1, 1).bit_length())
+        return (), 0
 
 
 def read_picture(source: Source) -> Any:

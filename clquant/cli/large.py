@@ -13,9 +13,8 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant.cli import common
-from clquant.cli.batch import Pair
 from clquant.cli.common import STDOUT
-from clquant.cli.inputs import Source
+from clquant.cli.inputs import Pair, Source
 from clquant.images import geo, lazy, tiff_head
 from clquant.images.decode import narrowed
 from clquant.runtime import InvalidArgument

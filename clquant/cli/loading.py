@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,6 @@ import PIL.Image
 
 from clquant import images
 from clquant.cli import common, inputs
-from clquant.cli.common import shown
 from clquant.cli.inputs import Source
 from clquant.images import decode, geo, lazy, moving, picture_files, tiff_head
 
@@ -70,13 +69,6 @@ class Loaded:
         return [*place, *profile, *self.unkept]
 
 
-def note_lost(args: argparse.Namespace, source: Source, target: str, lost: Iterable[str]) -> None:
-    """Say in one line what a result does not keep of its input, if there is something."""
-    names = list(lost)
-    if names:
-        common.note(args, f"{source.relative}: {', '.join(names)} not kept in {shown(target)}")
-
-
 def unkept_by_tiff(path: str) -> tuple[str, ...]:
     """List the metadata of a TIFF's first directory that no result keeps; none for other files."""
     found = tiff_head.first_directory(path)
@@ -86,9 +78,10 @@ def unkept_by_tiff(path: str) -> tuple[str, ...]:
 def load(source: Source, keep_profile: bool = False, data: bytes | None = None, max_bits: int = 8) -> Loaded:
     """Load an input's picture with its metadata."""
     if data is None and not source.piped and (lazy.is_store(source.path) or geo.is_geotiff(source.path)):
+        picture = images.read(source.path, argument=source.shown, max_bits=max_bits).array
         place, unkept = geo.place_tags(source.path), unkept_by_tiff(source.path)
-        return Loaded(_pixels(source, max_bits), None, None, 1, None, False, None, place, unkept)
-    data = data or _piped(source)
+        return Loaded(picture, None, None, 1, None, False, None, place, unkept)
+    data = data or piped(source)
     with picture_files.opened(source.path if data is None else data, source.shown) as (image, nbytes):
         profile = image.info.pop("icc_profile", None) if keep_profile else None
         frames, dpi, format = moving.about_opened(image, nbytes).count, _dpi(image), image.format
@@ -109,30 +102,22 @@ def load_still(args: argparse.Namespace, source: Source, why: str, **how: Any) -
     return loaded
 
 
-def _pixels(source: Source, max_bits: int) -> Any:
-    """Read a picture by `clquant.images`, without metadata."""
-    return images.read(source.path, argument=source.shown, max_bits=max_bits).array
-
-
-def _piped(source: Source) -> bytes | None:
+def piped(source: Source) -> bytes | None:
     """Read all bytes of a pipe; None for a file."""
     return inputs.read_bytes(source) if source.piped or not os.path.isfile(source.path) else None
 
 
 def _unkept(image: PIL.Image.Image) -> tuple[str, ...]:
     """List an opened file's metadata that no result keeps; its orientation is in the pixels."""
-    info, found = image.info, []
+    info = image.info
     try:
-        if image.format != "TIFF" and set(image.getexif()) - {_ORIENTATION}:
-            found.append("EXIF data")
+        has_exif = image.format != "TIFF" and bool(set(image.getexif()) - {_ORIENTATION})
     except Exception:  # damaged metadata raise all kinds
-        found.append("EXIF data")
+        has_exif = True
     texts = set(getattr(image, "text", {})) | {name for name in ("comment",) if info.get(name)}
-    if info.get("xmp") or _PNG_XMP in texts:
-        found.append("XMP data")
-    if texts - {_PNG_XMP, *_HIDDEN_EXIF}:
-        found.append("texts")
-    return tuple(found)
+    has_xmp = bool(info.get("xmp") or _PNG_XMP in texts)
+    has = {"EXIF data": has_exif, "XMP data": has_xmp, "texts": bool(texts - {_PNG_XMP, *_HIDDEN_EXIF})}
+    return tuple(name for name, is_there in has.items() if is_there)
 
 
 def _dpi(image: PIL.Image.Image) -> tuple[float, float] | None:
@@ -145,22 +130,3 @@ def _dpi(image: PIL.Image.Image) -> tuple[float, float] | None:
     if not (1 < across < MOST_DPI and 1 < down < MOST_DPI):
         return None
     return (down, across) if turned else (across, down)
-
-
-@dataclass(frozen=True)
-class Film:
-    """All frames of an input."""
-
-    pictures: list[Any]  # (H, W, C) uint8
-    delays: list[int]  # milliseconds
-    plays: int  # 0 for ever
-
-
-def load_film(source: Source, data: bytes | None = None) -> Film:
-    """Load every frame of an input, by the rules of `clquant.images`."""
-    data = data or _piped(source)
-    file = source.path if data is None else data
-    about = moving.about(file, source.shown)
-    frames = list(moving.frames(file, source.shown))
-    pictures = [images.read(frame.pixels, argument=source.shown).array for frame in frames]
-    return Film(pictures, [frame.delay_ms for frame in frames], about.plays)

@@ -14,9 +14,8 @@ import numpy as np
 import PIL.Image
 
 from clquant.cli import common, streams
-from clquant.cli.batch import Pair
 from clquant.cli.common import STDOUT, shown
-from clquant.cli.inputs import Inputs, Naming, Source, expand, without_own_results
+from clquant.cli.inputs import Inputs, Naming, Pair, Source, expand, without_own_results
 from clquant.color.formats import png
 from clquant.color.formats.embedded import identifier
 from clquant.color.formats.names import LOSSLESS, SMALL_DISPLAYS, SOURCES, format_of, format_of_suffix, own_options
@@ -43,11 +42,7 @@ class Outputs:
         self._folders: set[str] = set()
 
     def each(
-        self,
-        output: str | None,
-        name: Naming,
-        option: str = "-o",
-        suffixes: Collection[str] | None = None,
+        self, output: str | None, name: Naming, option: str = "-o", suffixes: Collection[str] | None = None
     ) -> list[str]:
         """Choose the place of every input's result."""
         return [self._place(source, output, name(source), option, suffixes) for source in self._inputs]
@@ -67,6 +62,7 @@ class Outputs:
     def _place(
         self, source: Source, output: str | None, name: str, option: str, suffixes: Collection[str] | None
     ) -> str:
+        """Choose the place of one input's result."""
         several, why = self._inputs.several, self._inputs.why_several
         if output == STDOUT or (output is None and source.piped):
             if several:
@@ -77,9 +73,8 @@ class Outputs:
             if not (os.path.isfile(source.path) or lazy.is_store(source.path)) or beside.parts[:2] == ("/", "dev"):
                 raise InvalidArgument(f"{source.shown} is no regular file; name an output with {option}")
             return self._checked(str(beside), option, suffixes, source)
-        if _is_zarr(output) and not several:
-            return self._one(output, option, suffixes, source)
-        if not (several or os.path.isdir(output) or output.endswith(("/", os.sep))):
+        is_folder = os.path.isdir(output) or output.endswith(("/", os.sep))
+        if not several and (_is_zarr(output) or not is_folder):
             return self._one(output, option, suffixes, source)
         if os.path.isfile(output):
             raise InvalidArgument(f"output {output!r} is a file, but {why} need a folder")
@@ -118,8 +113,12 @@ class Outputs:
 
     def make_folder(self, target: str) -> None:
         """Make the folder of a place that `each` gave, if it is to be made."""
-        if target in self._folders:
-            _make(pathlib.Path(target).parent)
+        folder = pathlib.Path(target).parent
+        try:
+            if target in self._folders:
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(f"cannot make the folder {str(folder)!r}: {error.strerror}") from error
 
 
 def named(template: str | None, default: Naming, **fields: Any) -> Naming:
@@ -137,15 +136,12 @@ def named(template: str | None, default: Naming, **fields: Any) -> Naming:
         except (KeyError, IndexError, ValueError, AttributeError, TypeError) as error:
             allowed = ", ".join(f"{{{field}}}" for field in known)
             raise InvalidArgument(f"--name is {template!r}; allowed: the text of a file name with {allowed}") from error
+        makes = f"--name is {template!r}, which makes {made!r}"
         if not made or made in (".", "..") or pathlib.PurePath(made).name != made:
-            raise InvalidArgument(
-                f"--name is {template!r}, which makes {made!r}; allowed: names of files without folders"
-            )
+            raise InvalidArgument(f"{makes}; allowed: names of files without folders")
         if template.endswith("{suffix}") and format_of_suffix(suffix) in LOSSY:
-            raise InvalidArgument(
-                f"--name is {template!r}, which makes {made!r}, whose format has losses; allowed: {{stem}}.png, or "
-                f"{{stem}}{suffix} where they are wanted"
-            )
+            wanted = f"{{stem}}.png, or {{stem}}{suffix} where they are wanted"
+            raise InvalidArgument(f"{makes}, whose format has losses; allowed: {wanted}")
         return made
 
     return name
@@ -167,10 +163,8 @@ def lossless_kind(target: str, spoils: str) -> str:
     """Return the format of a place, refusing formats with losses."""
     kind = kind_of(target)
     if kind in LOSSY:
-        raise InvalidArgument(
-            f"output {target!r}: a lossy format would spoil {spoils}; allowed: .png, .gif, .tif, .webp and others "
-            "without loss"
-        )
+        allowed = ".png, .gif, .tif, .webp and others without loss"
+        raise InvalidArgument(f"output {target!r}: a lossy format would spoil {spoils}; allowed: {allowed}")
     return kind
 
 
@@ -223,10 +217,8 @@ def picture_bytes(image: PIL.Image.Image, kind: str, target: str, **options: Any
     except MemoryError:
         raise
     except Exception as error:  # Pillow's encoders raise many kinds
-        raise InvalidArgument(
-            f"output {shown(target)!r}: {kind} cannot hold this picture of {image.width}x{image.height} "
-            f"and mode {image.mode}: {error}"
-        ) from error
+        picture = f"this picture of {image.width}x{image.height} and mode {image.mode}"
+        raise InvalidArgument(f"output {shown(target)!r}: {kind} cannot hold {picture}: {error}") from error
     return data.getvalue()
 
 
@@ -261,10 +253,3 @@ def _check_can_make(folder: pathlib.Path) -> None:
         raise FileError(f"cannot make the folder {str(folder)!r}: {str(there)!r} is a file")
     if not os.access(there, os.W_OK | os.X_OK):
         raise FileError(f"cannot write into the folder {str(there)!r}: permission denied")
-
-
-def _make(folder: pathlib.Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"cannot make the folder {str(folder)!r}: {error.strerror}") from error

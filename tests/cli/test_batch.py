@@ -112,9 +112,10 @@ def test_failures_of_every_stage():
     def read(source, target):
         return source.path
 
-    def work(source, number, loaded):
+    def work(item, loaded):
+        number = item.target
         if number == 1:
-            raise FileError(f"{source.shown}: no")
+            raise FileError(f"{item.source.shown}: no")
 
         def finish():
             if number == 2:
@@ -124,10 +125,10 @@ def test_failures_of_every_stage():
 
         return finish
 
-    assert batch.run(Args(), [*zip(sources, range(4), strict=True)], read, work) == 1
+    assert batch.run(Args(), None, [*zip(sources, range(4), strict=True)], read, work) == 1
     assert sorted(done) == reported == [0, 3]
     with pytest.raises(InvalidArgument, match="never"):
-        batch.run(Args(), [(sources[0], 2)], read, work)
+        batch.run(Args(), None, [(sources[0], 2)], read, work)
 
 
 @pytest.mark.full

@@ -19,7 +19,8 @@ PICTURE = np.arange(5 * 7 * 3, dtype=np.uint8).reshape(5, 7, 3)
 
 
 def made(title="a", name="k-means", value=1.5):
-    data = compare_page.page(title, PICTURE, {name: 255 - PICTURE}, {"mse": "MSE"}, {name: {"mse": value}})
+    pictures = {"original": PICTURE, name: 255 - PICTURE}
+    data = compare_page.page(title, pictures, {"mse": "MSE"}, {name: {"mse": value}})
     return data.decode("utf-8")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,12 +13,12 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import images
-from clquant.cli import batch, common, executors, inputs, large
-from clquant.cli.batch import Pair
+from clquant.cli import batch, common, executors, large
+from clquant.cli.batch import Item
 from clquant.cli.common import given_palette, option, shown
-from clquant.cli.inputs import Source
+from clquant.cli.inputs import Pair, Source
 from clquant.cli.large import Large
-from clquant.cli.loading import Loaded, load_still, note_lost
+from clquant.cli.loading import Loaded, load_still
 from clquant.cli.outputs import Outputs, expected, lossless_kind, not_there, picture_bytes, source_name
 from clquant.color.formats import png
 from clquant.color.formats.gif import MAX_COLORS
@@ -31,7 +30,6 @@ from clquant.color.values import as_rgba
 from clquant.halftone import PinwheelHalftoner
 from clquant.halftone.pinwheel.paths import SCANS
 from clquant.halftone.pinwheel.tones import make_tones
-from clquant.images.decode import narrowed
 from clquant.runtime import InvalidArgument
 
 HELP = "halftone pictures by pinwheel error diffusion"
@@ -88,8 +86,6 @@ def run(args: argparse.Namespace) -> int:
         common.refuse(args, ["space"], "without --palette; allowed: with --palette")
     if not args.refine:
         common.refuse(args, ["dpi", "inches"], "without --refine; allowed: with --refine")
-    how = {"refine": args.refine}
-    how |= {name: getattr(args, name) for name in ("dpi", "inches") if getattr(args, name) is not None}
     sources, places, targets = expected(
         args, lambda source: f"{source.stem}-halftone{large.suffix_of(source) or '.png'}", levels=args.levels
     )
@@ -97,18 +93,12 @@ def run(args: argparse.Namespace) -> int:
         if not large.is_banded(args, source, target):
             lossless_kind(target, "a halftone")
     pairs = not_there(args, sources, targets)
-    banded, whole = large.split(args, pairs)
-    if args.cluster is None:
-        return _here(args, places, how, pairs)
-    executors.check(args, pairs, "cluster")
-    with executors.cluster(args) as client:
-        return max(executors.run_cluster(args, whole, client), _here(args, places, how, banded))
+    large.split(args, pairs)
+    return executors.shared_out(args, pairs, partial(large.is_banded, args), partial(_here, args, places))
 
 
-def _here(args: argparse.Namespace, places: Outputs, how: dict[str, Any], pairs: list[Pair]) -> int:
+def _here(args: argparse.Namespace, places: Outputs, pairs: Sequence[Pair]) -> int:
     """Halftone inputs one by one; workers do the chunks of large ones if there is a cluster."""
-    if not pairs:
-        return 0
     halftoner = PinwheelHalftoner(
         args.block,
         scan=args.scan,
@@ -122,12 +112,10 @@ def _here(args: argparse.Namespace, places: Outputs, how: dict[str, Any], pairs:
         random_state=args.seed,
     )
 
-    def work(source: Source, target: str | None, loaded: Loaded | Large) -> batch.Finish:
-        if isinstance(loaded, Large):
-            return _one_by_bands(args, halftoner, places, str(target), source)
-        return _one(args, halftoner, places, str(target), how, source, loaded)
+    def work(item: Item, loaded: Loaded | Large) -> batch.Finish:
+        return (_by_bands if isinstance(loaded, Large) else _one)(halftoner, item, loaded)
 
-    return batch.run(args, pairs, partial(_read, args), work)
+    return batch.run(args, places, pairs, partial(_read, args), work)
 
 
 def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loaded | Large:
@@ -136,71 +124,47 @@ def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loade
     loaded = load_still(args, source, "halftones are of one picture", keep_profile=args.icc == "keep", max_bits=16)
     pixels = loaded.pixels
     if args.gray and pixels.shape[2] > 1:
-        pixels = np.asarray(PIL.Image.fromarray(narrowed(pixels)).convert("L"))
+        pixels = large.luma(pixels)
     elif pixels.shape[2] == 1:
         pixels = pixels[:, :, 0]
     return replace(loaded, pixels=pixels)
 
 
-def _one(
-    args: argparse.Namespace,
-    halftoner: PinwheelHalftoner,
-    places: Outputs,
-    target: str,
-    how: dict[str, Any],
-    source: Source,
-    loaded: Loaded,
-) -> batch.Finish:
-    begin = time.perf_counter()
-    kind = lossless_kind(target, "a halftone")
-    with inputs.named(source), common.progress_bar(args, source.relative.name) as progress:
-        if halftoner.palette is not None:
-            made = halftoner.transform(loaded.pixels, progress=progress, **how)
-            values = None
-        else:
-            made = halftoner.transform(loaded.pixels, output="levels", progress=progress, **how)
-            values = make_tones(args.levels, args.linear).output
-
-    kept = loaded.options(kind) | common.compression(args, kind) | source_name(kind, target, source)
+def _one(halftoner: PinwheelHalftoner, item: Item, loaded: Any) -> batch.Finish:
+    args = item.args
+    kind = lossless_kind(item.place, "a halftone")
+    how = {"refine": args.refine} | ({} if halftoner.palette is not None else {"output": "levels"})
+    how |= {name: getattr(args, name) for name in ("dpi", "inches") if getattr(args, name) is not None}
+    with item.working() as progress:
+        made = halftoner.transform(loaded.pixels, progress=progress, **how)
+    kept = loaded.options(kind) | common.compression(args, kind) | source_name(kind, item.target, item.source)
 
     def finish() -> batch.Report:
-        if values is None:
-            drawn = IndexedImage.of_own(made, as_palette(halftoner.palette))
-            data = drawn.to_bytes(kind, **kept)
+        if halftoner.palette is not None:
+            data = IndexedImage.of_own(made, as_palette(halftoner.palette)).to_bytes(kind, **kept)
         else:
-            data = _encoded(made, values, kind, target, kept)
-        places.write(target, data)
-        note_lost(args, source, target, loaded.lost(kind))
-        return partial(_report, args, halftoner, source, target, loaded.pixels.shape, begin, len(data))
+            data = _encoded(made, make_tones(args.levels, args.linear).output, kind, item.place, kept)
+        item.write(data)
+        item.note_lost(loaded.lost(kind))
+        return _report(halftoner, item, loaded.pixels.shape, len(data))
 
     return finish
 
 
-def _one_by_bands(
-    args: argparse.Namespace, halftoner: PinwheelHalftoner, places: Outputs, target: str, source: Source
-) -> batch.Finish:
-    begin = time.perf_counter()
-    places.make_folder(target)
-    with inputs.named(source), common.progress_bar(args, source.relative.name) as progress:
-        halftoner.transform(large.picture(args, source), progress=progress, out=target)
-    picture = images.read_parts(source.path)
-    return lambda: partial(_report, args, halftoner, source, target, (picture.height, picture.width), begin)
+def _by_bands(halftoner: PinwheelHalftoner, item: Item, loaded: Any) -> batch.Finish:
+    item.places.make_folder(item.place)
+    with item.working() as progress:
+        halftoner.transform(large.picture(item.args, item.source), progress=progress, out=item.target)
+    picture = images.read_parts(loaded.path)
+    return lambda: _report(halftoner, item, (picture.height, picture.width), None)
 
 
-def _report(
-    args: argparse.Namespace,
-    halftoner: PinwheelHalftoner,
-    source: Source,
-    target: str,
-    shape: Sequence[int],
-    begin: float,
-    nbytes: int | None = None,
-) -> None:
-    colors = None if halftoner.palette is None else len(as_palette(halftoner.palette))
-    what = f", {args.levels} levels" if colors is None else f", {colors} colours"
-    levels = args.levels if colors is None else None
-    seconds = time.perf_counter() - begin
-    common.say_done(args, source, target, shape, what, levels=levels, n_colors=colors, bytes=nbytes, seconds=seconds)
+def _report(halftoner: PinwheelHalftoner, item: Item, shape: Sequence[int], nbytes: int | None) -> batch.Report:
+    if halftoner.palette is None:
+        levels = item.args.levels
+        return item.said(shape, f", {levels} levels", levels=levels, bytes=nbytes)
+    count = len(as_palette(halftoner.palette))
+    return item.said(shape, f", {count} colours", n_colors=count, bytes=nbytes)
 
 
 def _encoded(
@@ -235,6 +199,5 @@ def _encoded(
         return drawn.to_bytes(kind, **kept)
     except InvalidArgument as error:
         height, width = levels.shape[:2]
-        raise InvalidArgument(
-            f"output {shown(target)!r}: {kind} cannot hold this picture of {width}x{height}: {error}"
-        ) from error
+        why = f"{kind} cannot hold this picture of {width}x{height}: {error}"
+        raise InvalidArgument(f"output {shown(target)!r}: {why}") from error

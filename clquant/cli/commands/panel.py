@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import time
 from functools import partial
 from typing import Any
 
-from clquant.cli import batch, common, inputs
-from clquant.cli.common import STDOUT, option
+from clquant.cli import batch, common
+from clquant.cli.batch import Item
+from clquant.cli.common import option
 from clquant.cli.inputs import Source
 from clquant.cli.loading import load_still
-from clquant.cli.outputs import Outputs, expected, not_there, source_name
+from clquant.cli.outputs import expected, kind_of, not_there, source_name
 from clquant.color.formats.embedded import c_frame
-from clquant.color.formats.names import SOURCES, format_of
+from clquant.color.formats.names import SOURCES
 from clquant.color.indexed import IndexedImage
 from clquant.runtime import FileError, InvalidArgument
 from clquant.targets.panel import PANELS, Panel, fitting, panel
@@ -81,21 +81,13 @@ def run(args: argparse.Namespace) -> int:
     dither = {"default": True, "none": None}.get(args.dither, args.dither)
     queue = common.open_queue(args)
 
-    def work(source: Source, target: str | None, picture: Any) -> batch.Finish:
-        begin = time.perf_counter()
-        with inputs.named(source), common.progress_bar(args, source.relative.name) as progress:
-            made = chosen.quantize(
-                picture,
-                dither,
-                tone=args.tone,
-                gamut=args.gamut,
-                color_space=args.space,
-                queue=queue,
-                progress=progress,
-            )
-        return partial(_finish, args, places, str(target), source, chosen, made, begin)
+    def work(item: Item, picture: Any) -> batch.Finish:
+        how = {"tone": args.tone, "gamut": args.gamut, "color_space": args.space, "queue": queue}
+        with item.working() as progress:
+            made = chosen.quantize(picture, dither, progress=progress, **how)
+        return partial(_finish, item, chosen, made)
 
-    return batch.run(args, pairs, partial(_read, args, size), work)
+    return batch.run(args, places, pairs, partial(_read, args, size), work)
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -122,39 +114,18 @@ def _read(args: argparse.Namespace, size: tuple[int, int] | None, source: Source
     return pixels
 
 
-def _finish(
-    args: argparse.Namespace,
-    places: Outputs,
-    target: str,
-    source: Source,
-    chosen: Panel,
-    made: IndexedImage,
-    begin: float,
-) -> batch.Report:
-    kind = _kind(target)
+def _finish(item: Item, chosen: Panel, made: IndexedImage) -> batch.Report:
+    kind = _kind(item.place)
+    name = source_name(kind, item.target, item.source)
     if kind == "BIN":
         data = chosen.pack(made)
     elif kind in SOURCES:
-        name = source_name(kind, target, source)["name"]
-        data = c_frame(chosen.pack(made), made.shape, chosen.bits, header=kind == "H", name=name)
+        data = c_frame(chosen.pack(made), made.shape, chosen.bits, header=kind == "H", **name)
     else:
-        shown_as = chosen.in_device_colors(made) if args.device_colors else made
-        data = shown_as.to_bytes(kind, **source_name(kind, target, source))
-    places.write(target, data)
-    return partial(
-        common.say_done,
-        args,
-        source,
-        target,
-        made.shape,
-        f", {chosen.name}",
-        panel=chosen.name,
-        bytes=len(data),
-        seconds=time.perf_counter() - begin,
-    )
+        data = (chosen.in_device_colors(made) if item.args.device_colors else made).to_bytes(kind, **name)
+    item.write(data)
+    return item.said(made.shape, f", {chosen.name}", panel=chosen.name, bytes=len(data))
 
 
 def _kind(target: str) -> str:
-    if target == STDOUT:
-        return "PNG"
-    return "BIN" if os.path.splitext(target)[1].lower() == ".bin" else format_of(target)
+    return "BIN" if os.path.splitext(target)[1].lower() == ".bin" else kind_of(target)

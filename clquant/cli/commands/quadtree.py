@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import pathlib
-import time
 from functools import partial
 from typing import Any
 
@@ -15,10 +14,11 @@ import PIL.Image
 
 from clquant import KMeansPalette
 from clquant.cli import batch, common, inputs
+from clquant.cli.batch import Item
 from clquant.cli.common import STDOUT, option
 from clquant.cli.inputs import Source
-from clquant.cli.loading import Loaded, load
-from clquant.cli.outputs import Outputs, expected, not_there, picture_bytes
+from clquant.cli.loading import Loaded, load_still
+from clquant.cli.outputs import expected, not_there, picture_bytes
 from clquant.color.formats.gif import MAX_COLORS
 from clquant.images.folders import PICTURE_SUFFIXES
 from clquant.quadtree import Quadtree, QuadtreeBuilder, files
@@ -30,13 +30,7 @@ from clquant.video import animation
 HELP = "decompose pictures into uniform squares"
 
 # Values of options that are not given.
-BUILT: dict[str, Any] = {
-    "threshold": 13.0,
-    "criterion": "deviation",
-    "weights": None,
-    "min_size": 1,
-    "max_depth": None,
-}
+BUILT: dict[str, Any] = {"threshold": 13.0, "criterion": "deviation", "weights": None, "min_size": 1, "max_depth": None}
 
 FRAME_MS = 400
 LAST_FRAME_MS = 2000
@@ -55,17 +49,8 @@ The same picture and options give the same tree on every device."""
 
 SUFFIXES = PICTURE_SUFFIXES | {".clqt"}
 GEOJSON = "GEOJSON"  # y up, means as numbers
-FORMATS = {
-    ".png": "PNG",
-    ".gif": "GIF",
-    ".bmp": "BMP",
-    ".tif": "TIFF",
-    ".tiff": "TIFF",
-    ".webp": "WEBP",
-    ".jpg": "JPEG",
-    ".jpeg": "JPEG",
-    ".geojson": GEOJSON,
-}
+FORMATS = {f".{kind.lower()}": kind for kind in ("PNG", "GIF", "BMP", "TIFF", "WEBP", "JPEG", GEOJSON)}
+FORMATS |= {".tif": "TIFF", ".jpg": "JPEG"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -109,11 +94,7 @@ def run(args: argparse.Namespace) -> int:
     if not pairs:
         return 0
     builder = QuadtreeBuilder(**common.chosen(args, BUILT), method="top-down", queue=common.open_queue(args))
-
-    def work(source: Source, target: str | None, found: Quadtree | Loaded) -> batch.Finish:
-        return _one(args, builder, places, str(target), trees.get(source), source, found)
-
-    return batch.run(args, pairs, partial(_read, args), work)
+    return batch.run(args, places, pairs, partial(_read, args), partial(_one, builder, trees))
 
 
 def _read(args: argparse.Namespace, source: Source, _: str | None) -> Quadtree | Loaded:
@@ -124,36 +105,25 @@ def _read(args: argparse.Namespace, source: Source, _: str | None) -> Quadtree |
             _refuse_building(args)
         with inputs.named(source):
             return Quadtree.from_bytes(data, max_pixels=args.max_pixels)
-    loaded = load(source, data=data or None, max_bits=16)
-    if loaded.frames > 1:
-        common.note(args, f"{source.relative}: the first of {loaded.frames} frames; trees are of one picture")
-    return loaded
+    return load_still(args, source, "trees are of one picture", data=data or None, max_bits=16)
 
 
-def _one(
-    args: argparse.Namespace,
-    builder: QuadtreeBuilder,
-    places: Outputs,
-    target: str,
-    tree_target: str | None,
-    source: Source,
-    found: Quadtree | Loaded,
-) -> batch.Finish:
-    begin = time.perf_counter()
+def _one(builder: QuadtreeBuilder, trees: dict[Source, str], item: Item, found: Quadtree | Loaded) -> batch.Finish:
+    args = item.args
     if isinstance(found, Quadtree):
         tree = found
     else:
         pixels = found.pixels[:, :, 0] if found.pixels.shape[2] == 1 else found.pixels
-        with inputs.named(source), common.progress_bar(args, source.relative.name) as progress:
+        with item.working() as progress:
             tree = builder.build(pixels, progress=progress)
-    data = _animation(tree, args) if args.gif else _drawn(tree, args, target)
+    data = _animation(tree, args) if args.gif else _drawn(tree, args, item.place)
     figures = tree.compression() if common.is_reported(args) else {}
 
     def finish() -> batch.Report:
-        places.write(target, data)
-        if tree_target is not None:
-            places.write(tree_target, tree.to_bytes())
-        return partial(_report, args, source, target, tree, figures, time.perf_counter() - begin)
+        item.write(data)
+        if item.source in trees:
+            item.places.write(trees[item.source], tree.to_bytes())
+        return _report(item, tree, figures) if figures else lambda: None
 
     return finish
 
@@ -174,10 +144,10 @@ def _drawable(picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 
 def _drawn(tree: Quadtree, args: argparse.Namespace, target: str) -> bytes:
     """Encode a tree as a picture, or its leaves as features."""
-    if FORMATS.get(pathlib.PurePath(target).suffix.lower()) == GEOJSON:
+    kind = FORMATS.get(pathlib.PurePath(target).suffix.lower(), "PNG")
+    if kind == GEOJSON:
         return json.dumps(tree.to_geojson(y_up=True, flat=True)).encode()
     image = PIL.Image.fromarray(tree.outline() if args.outline else _drawable(tree.render()))
-    kind = FORMATS.get(pathlib.PurePath(target).suffix.lower(), "PNG")
     if kind in ("JPEG", "BMP") and image.mode == "RGBA":
         image = image.convert("RGB")
     return picture_bytes(image, kind, target)
@@ -194,23 +164,15 @@ def _animation(tree: Quadtree, args: argparse.Namespace) -> bytes:
     return animation.gif_bytes(animation.quantize_frames(learner, pictures, shared=False), delay_ms=delays)
 
 
-def _report(
-    args: argparse.Namespace, source: Source, target: str, tree: Quadtree, figures: dict[str, Any], seconds: float
-) -> None:
-    if not figures:
-        return
+def _report(item: Item, tree: Quadtree, figures: dict[str, Any]) -> batch.Report:
     quality = f", PSNR {figures['psnr']:.2f} dB" if "psnr" in figures else ""
-    if quality and pathlib.PurePath(target).suffix.lower() in (".jpg", ".jpeg"):
+    if quality and pathlib.PurePath(item.place).suffix.lower() in (".jpg", ".jpeg"):
         quality += " before this format's losses"
     count = "1 leaf" if len(tree) == 1 else f"{len(tree)} leaves"
-    common.say_done(
-        args,
-        source,
-        target,
+    return item.said(
         (tree.height, tree.width),
         f", {count}, {figures['pixels_per_leaf']:.1f} pixels a leaf{quality}",
         leaves=len(tree),
         pixels_per_leaf=float(figures["pixels_per_leaf"]),
         psnr=figures.get("psnr"),
-        seconds=seconds,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from functools import partial
 from typing import Any
 
@@ -11,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 import clquant
-from clquant.cli import batch, common, inputs
+from clquant.cli import batch, common
+from clquant.cli.batch import Item
 from clquant.cli.commands.palette import work as palette_work
 from clquant.cli.common import given_palette, option
 from clquant.cli.inputs import Source
 from clquant.cli.loading import load_still
-from clquant.cli.outputs import Outputs, expected, lossless_kind, not_there, source_name
+from clquant.cli.outputs import expected, lossless_kind, not_there, source_name
 from clquant.color.indexed import IndexedImage
 from clquant.runtime import InvalidArgument
 from clquant.targets.tilesets.engine import ORDERED
@@ -86,65 +86,48 @@ def run(args: argparse.Namespace) -> int:
     pairs = not_there(args, sources, targets)
     if not pairs:
         return 0
-    read: batch.Read[Any] = partial(_read, args)
-    if args.shared:
-        kept = {pair: _read(args, *pair) for pair in pairs}
+    kept = {pair: _read(args, *pair) for pair in pairs} if args.shared else {}
+    if kept:
         with common.progress_bar(args, "palettes of all inputs") as progress:
             engine.fit(list(kept.values()), progress=progress)
-        read = partial(_kept, kept)
 
-    def work(source: Source, target: str | None, picture: Any) -> batch.Finish:
-        begin = time.perf_counter()
-        with inputs.named(source), common.progress_bar(args, source.relative.name) as progress:
+    def read(source: Source, target: str | None) -> Any:
+        return kept[source, target] if kept else _read(args, source, target)
+
+    def work(item: Item, picture: Any) -> batch.Finish:
+        with item.working() as progress:
             if not args.shared:
                 engine.fit(picture, progress=progress)
             made = engine.quantize(picture, args.dither)
-        numbers = engine.tile_numbers(made)
         error = palette_work.psnr(made.to_array(), picture, queue) if common.is_reported(args) else 0.0
-        return partial(_finish, args, places, str(target), source, made, numbers, error, begin)
+        return partial(_finish, item, made, engine.tile_numbers(made), error)
 
-    return batch.run(args, pairs, read, work)
-
-
-def _kept(pictures: dict[batch.Pair, Any], source: Source, target: str | None) -> Any:
-    return pictures[source, target]
+    return batch.run(args, places, pairs, read, work)
 
 
 def _read(args: argparse.Namespace, source: Source, _: str | None) -> Any:
     return load_still(args, source, "tilesets are of one picture").pixels
 
 
-def _finish(
-    args: argparse.Namespace,
-    places: Outputs,
-    target: str,
-    source: Source,
-    made: IndexedImage,
-    numbers: npt.NDArray[Any],
-    error: float,
-    begin: float,
-) -> batch.Report:
-    kind = lossless_kind(target, "tiles")
-    options: dict[str, Any] = dict(source_name(kind, target, source))
+def _finish(item: Item, made: IndexedImage, numbers: npt.NDArray[Any], error: float) -> batch.Report:
+    args, kind = item.args, lossless_kind(item.place, "tiles")
+    options: dict[str, Any] = dict(source_name(kind, item.target, item.source))
     if options:
         options["color_format"] = args.color_format
     data = made.to_bytes(kind, **options)
-    places.write(target, data)
+    item.write(data)
     if args.map is not None:
-        places.write(args.map, "".join(",".join(map(str, row)) + "\n" for row in numbers.tolist()).encode("ascii"))
+        rows = "".join(",".join(map(str, row)) + "\n" for row in numbers.tolist())
+        item.places.write(args.map, rows.encode("ascii"))
     down, across = numbers.shape
-    return partial(
-        common.say_done,
-        args,
-        source,
-        target,
+    used = f"{len(np.unique(numbers))} palettes of {args.colors} colours"
+    return item.said(
         made.shape,
-        f", {across}x{down} tiles, {len(np.unique(numbers))} palettes of {args.colors} colours, PSNR {error:.2f} dB",
+        f", {across}x{down} tiles, {used}, PSNR {error:.2f} dB",
         tiles=numbers.tolist(),
         palettes=[made.palette[i : i + args.colors].hex() for i in range(0, len(made.palette), args.colors)],
         psnr=error,
         bytes=len(data),
-        seconds=time.perf_counter() - begin,
     )
 
 

@@ -203,18 +203,17 @@ def _each(
     places = Outputs(sources, common.files_read(args))
     targets = places.each(args.output, lambda source: f"{source.stem}-{what}.npy", suffixes=suffixes)
 
-    def work(source: Source, target: str | None, _: None) -> batch.Finish:
-        begin = time.perf_counter()
-        with inputs.named(source), common.progress_bar(args, source.relative.name) as progress:
-            shape, dtype, portions = make(source)
-            _write(places, str(target), shape, dtype, portions, progress)
-        text = f"{source.relative} -> {shown(str(target))}: {' x '.join(map(str, shape))} {dtype}"
-        record: dict[str, Any] = {"input": source.path, "output": target, "shape": list(shape), "dtype": str(dtype)}
-        seconds = time.perf_counter() - begin
-        said = partial(common.say, args, f"{text}, {seconds:.2f} s", **record, seconds=seconds)
+    def work(item: batch.Item, _: None) -> batch.Finish:
+        with item.working() as progress:
+            shape, dtype, portions = make(item.source)
+            _write(places, item.place, shape, dtype, portions, progress)
+        text = f"{item.source.relative} -> {shown(item.place)}: {' x '.join(map(str, shape))} {dtype}"
+        made: dict[str, Any] = {"shape": list(shape), "dtype": str(dtype), "seconds": item.seconds()}
+        text += f", {made['seconds']:.2f} s"
+        said = partial(common.say, args, text, input=item.source.path, output=item.target, **made)
         return lambda: said
 
-    return batch.run(args, list(zip(sources, targets, strict=True)), lambda *_: None, work)
+    return batch.run(args, places, list(zip(sources, targets, strict=True)), lambda *_: None, work)
 
 
 def _write(

@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,9 +17,9 @@ import PIL.Image
 
 from clquant import params
 from clquant.cli import batch, common, executors, inputs, large, streams
-from clquant.cli.batch import Pair
-from clquant.cli.common import STDOUT, option
-from clquant.cli.inputs import Source
+from clquant.cli.batch import Item
+from clquant.cli.common import STDOUT, option, shown
+from clquant.cli.inputs import Pair, Source
 from clquant.cli.outputs import Outputs, kind_of, picture_bytes
 from clquant.flow.sink import ArraySink
 from clquant.quality import psnr
@@ -33,8 +33,8 @@ CLVQ_SUFFIXES = frozenset({SUFFIX})
 # Workers of a cluster decode bands of larger pictures, and others whole.
 MOST_PIXELS_AT_ONCE = 1 << 25
 
-# Values of options that are not given; beside a codebook they are refused, as they would have no effect.
 Picture = npt.NDArray[np.uint8]
+# Values of options that are not given; beside a codebook they are refused, as they would have no effect.
 LEARNED: dict[str, Any] = {"codewords": 256, "block": (4, 4), "init": "k-means++", "refine": 20, "seed": 0}
 
 EPILOG = """examples:
@@ -159,23 +159,12 @@ def _encode(args: argparse.Namespace) -> int:
     places = Outputs(sources, common.files_read(args))
     targets = places.each(args.output, lambda source: source.stem + SUFFIX, suffixes=CLVQ_SUFFIXES)
     pairs: list[Pair] = list(zip(sources, targets, strict=True))
-    return _shared_out(args, pairs, large.is_large, partial(_encode_here, args, places))
+    return executors.shared_out(
+        args, pairs, lambda source, _: large.is_large(source), partial(_encode_here, args, places)
+    )
 
 
-def _shared_out(
-    args: argparse.Namespace, pairs: list[Pair], is_large: Callable[[Source], bool], here: Callable[[list[Pair]], int]
-) -> int:
-    """Work `here`; with a cluster have its workers do small inputs one by one, and the bands of large ones."""
-    if args.cluster is None:
-        return here(pairs)
-    executors.check(args, pairs, "cluster")
-    with executors.cluster(args) as client:
-        banded = [pair for pair in pairs if is_large(pair[0])]
-        status = executors.run_cluster(args, [pair for pair in pairs if pair not in banded], client)
-        return max(status, here(banded)) if banded else status
-
-
-def _encode_here(args: argparse.Namespace, places: Outputs, pairs: list[Pair]) -> int:
+def _encode_here(args: argparse.Namespace, places: Outputs, pairs: Sequence[Pair]) -> int:
     """Encode inputs one by one; workers do the chunks of large ones if there is a cluster."""
     queue = common.open_queue(args)
     shared = None if args.codebook is None else VQCodec.load(args.codebook, queue=queue)
@@ -185,42 +174,39 @@ def _encode_here(args: argparse.Namespace, places: Outputs, pairs: list[Pair]) -
     def read(source: Source, _: str | None) -> Any:
         return _pixels(args, source) if args.cluster is None else large.picture(args, source)
 
-    return batch.run(args, pairs, read, partial(_encode_one, args, shared, queue, places))
+    return batch.run(args, places, pairs, read, partial(_encode_one, shared, queue))
 
 
-def _encode_one(
-    args: argparse.Namespace,
-    shared: VQCodec | None,
-    queue: Any,
-    places: Outputs,
-    source: Source,
-    target: str | None,
-    picture: Any,
-) -> batch.Finish:
-    begin, target = time.perf_counter(), str(target)
-    codec = shared or _codec(args, queue)
+def _encode_one(shared: VQCodec | None, queue: Any, item: Item, picture: Any) -> batch.Finish:
+    args, codec = item.args, shared or _codec(item.args, queue)
     if shared is None:
-        with common.progress_bar(args, source.relative.name) as progress:
+        with common.progress_bar(args, item.label) as progress:
             codec.fit(picture, progress=progress)
-    with inputs.named(source), common.progress_bar(args, f"{source.relative.name}, coding") as progress:
-        data = codec.compress(picture, embed_codebook=shared is None or args.embed, progress=progress)
-    seconds = time.perf_counter() - begin
-    error = 0.0
-    if common.is_reported(args):
-        with common.progress_bar(args, f"{source.relative.name}, looking at it") as progress:
-            if args.cluster is None or codec.state_size:  # with which blocks need not have their nearest codeword
-                decoded = codec.decompress(
-                    data, max_pixels=picture.size, max_codebook=codec.codebook_.nbytes, progress=progress
-                )
-            else:
-                decoded = codec.decode(codec.encode(picture), picture.shape)
-        error = float(psnr(picture, decoded, queue=codec.queue))
+    with item.working(", coding") as coding:
+        data = codec.compress(picture, embed_codebook=shared is None or args.embed, progress=coding)
+    seconds, count = item.seconds(), len(codec.codebook_)
+    error, bits = _error(item, codec, picture, data), 8 * len(data) / (picture.shape[0] * picture.shape[1])
+    what = f", {count} codewords, {len(data)} bytes, {bits:.3f} bits per pixel, PSNR {error:.2f} dB"
 
     def finish() -> batch.Report:
-        places.write(target, data)
-        return partial(_report, args, source, target, picture, error, len(codec.codebook_), len(data), seconds)
+        item.write(data)
+        figures = {"codebook_size": count, "bytes": len(data), "bits_per_pixel": bits, "psnr": error}
+        return item.said(picture.shape, what, **figures, seconds=seconds)
 
     return finish
+
+
+def _error(item: Item, codec: VQCodec, picture: Any, data: bytes) -> float:
+    """PSNR of a coded picture; 0 if nobody asks."""
+    if not common.is_reported(item.args):
+        return 0.0
+    with common.progress_bar(item.args, f"{item.label}, looking at it") as progress:
+        if item.args.cluster is None or codec.state_size:  # with which blocks need not have their nearest codeword
+            most = {"max_pixels": picture.size, "max_codebook": codec.codebook_.nbytes}
+            decoded = codec.decompress(data, **most, progress=progress)
+        else:
+            decoded = codec.decode(codec.encode(picture), picture.shape)
+    return float(psnr(picture, decoded, queue=codec.queue))
 
 
 def _decode(args: argparse.Namespace) -> int:
@@ -235,37 +221,38 @@ def _decode(args: argparse.Namespace) -> int:
     for target in targets:
         kind_of(target)
     pairs: list[Pair] = list(zip(sources, targets, strict=True))
-    is_large = partial(_has_many_pixels, args)
-    return _shared_out(args, pairs, is_large, partial(_decode_here, args, places))
+    return executors.shared_out(args, pairs, partial(_has_many_pixels, args), partial(_decode_here, args, places))
 
 
-def _has_many_pixels(args: argparse.Namespace, source: Source) -> bool:
+def _has_many_pixels(args: argparse.Namespace, source: Source, _: str | None) -> bool:
     """Whether a .clvq file's picture is decoded by bands; not if its head is damaged, which its decoder will say."""
     try:
-        with open(source.path, "rb") as file:
+        with inputs.opened(source) as file:
             height, width = clvq_format.Reader(file, args.max_pixels, args.max_codebook).header.shape
-    except (OSError, FormatError):
+    except (FileError, FormatError):
         return False
     return height * width > MOST_PIXELS_AT_ONCE
 
 
-def _decode_here(args: argparse.Namespace, places: Outputs, pairs: list[Pair]) -> int:
+def _decode_here(args: argparse.Namespace, places: Outputs, pairs: Sequence[Pair]) -> int:
     """Decode inputs one by one; if there is a cluster, its workers do the bands."""
     queue = common.open_queue(args)
     codec = VQCodec(queue=queue) if args.codebook is None else VQCodec.load(args.codebook, queue=queue)
 
-    def work(source: Source, target: str | None, _: None) -> batch.Finish:
-        target = str(target)
-        with _named(source), common.progress_bar(args, source.relative.name) as progress:
-            picture = _decoded(args, codec, source, progress)
+    def work(item: Item, _: None) -> batch.Finish:
+        with _named(item.source), item.working() as progress:
+            picture = _decoded(args, codec, item.source, progress)
 
         def finish() -> batch.Report:
-            places.write(target, picture_bytes(PIL.Image.fromarray(picture), kind_of(target), target))
-            return partial(common.say_done, args, source, target, picture.shape, "")
+            item.write(picture_bytes(PIL.Image.fromarray(picture), kind_of(item.place), item.place))
+            height, width = picture.shape[:2]
+            text = f"{item.source.relative} -> {shown(item.place)}: {width}x{height}"
+            record = {"input": item.source.path, "output": item.target, "width": width, "height": height}
+            return partial(common.say, args, text, **record)
 
         return finish
 
-    return batch.run(args, pairs, lambda *_: None, work)
+    return batch.run(args, places, pairs, lambda *_: None, work)
 
 
 def _decoded(args: argparse.Namespace, codec: VQCodec, source: Source, progress: ProgressCallback) -> Picture:
@@ -297,11 +284,8 @@ def _check_kind(source: Source) -> None:
     """Refuse a file that is no .clvq file before there is work; pipes can be read once only and are left alone."""
     if source.piped or not os.path.isfile(source.path):
         return
-    try:
-        with open(source.path, "rb") as file:
-            begins = file.read(len(clvq_format.MAGIC))
-    except OSError as error:
-        raise FileError(f"cannot read {source.path!r}: {error.strerror or error}") from error
+    with inputs.opened(source) as file:
+        begins = file.read(len(clvq_format.MAGIC))
     if begins != clvq_format.MAGIC:
         raise FormatError(f"{params.shown(source.path)} is no .clvq file; allowed: files that clquant vq encode writes")
 
@@ -317,16 +301,9 @@ def _named(source: Source) -> Iterator[None]:
 
 
 def _codec(args: argparse.Namespace, queue: Any) -> VQCodec:
-    chosen = common.chosen(args, LEARNED)
-    return VQCodec(
-        chosen["codewords"],
-        chosen["block"],
-        init=chosen["init"],
-        refine=chosen["refine"],
-        random_state=chosen["seed"],
-        queue=queue,
-        **(_side_match(args) if args.verb == "encode" else {}),
-    )
+    codewords, block, init, refine, seed = common.chosen(args, LEARNED).values()
+    more = _side_match(args) if args.verb == "encode" else {}
+    return VQCodec(codewords, block, init=init, refine=refine, random_state=seed, queue=queue, **more)
 
 
 def _side_match(args: argparse.Namespace) -> dict[str, Any]:
@@ -336,29 +313,4 @@ def _side_match(args: argparse.Namespace) -> dict[str, Any]:
 def _pixels(args: argparse.Namespace, source: Source) -> Picture:
     array: Picture = inputs.read_picture(source)
     array = array[:, :, 0] if array.shape[2] == 1 else array
-    return np.asarray(PIL.Image.fromarray(array).convert("L")) if args.gray else array
-
-
-def _report(
-    args: argparse.Namespace,
-    source: Source,
-    target: str,
-    picture: Picture,
-    error: float,
-    codewords: int,
-    nbytes: int,
-    seconds: float,
-) -> None:
-    bits = 8 * nbytes / (picture.shape[0] * picture.shape[1])
-    common.say_done(
-        args,
-        source,
-        target,
-        picture.shape,
-        f", {codewords} codewords, {nbytes} bytes, {bits:.3f} bits per pixel, PSNR {error:.2f} dB",
-        codebook_size=codewords,
-        bytes=nbytes,
-        bits_per_pixel=bits,
-        psnr=error,
-        seconds=seconds,
-    )
+    return large.luma(array) if args.gray else array

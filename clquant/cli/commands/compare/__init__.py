@@ -13,18 +13,17 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 import PIL.ImageDraw
-import PIL.ImageFont
 
 from clquant import images, quality
-from clquant.cli import batch, common, inputs, streams
+from clquant.cli import batch, common, streams
+from clquant.cli.batch import Item
 from clquant.cli.commands.compare import page
 from clquant.cli.commands.palette.options import engine_class
 from clquant.cli.common import STDOUT, option
 from clquant.cli.inputs import Source
 from clquant.cli.loading import Loaded, load
-from clquant.cli.outputs import Outputs, expected, not_there, picture_bytes
+from clquant.cli.outputs import expected, kind_of, not_there, picture_bytes
 from clquant.cli.table import Table
-from clquant.color.formats.names import format_of
 from clquant.runtime import CommandQueue, InvalidArgument
 
 HELP = "show one picture by every palette method, with errors and times"
@@ -95,62 +94,46 @@ def run(args: argparse.Namespace) -> int:
     sources, places, targets = expected(args, lambda source: f"{source.stem}-compare.png", colors=args.colors)
     for target in targets:
         _kind(target)
-    pages = _pages(args, places, sources)
+    pages: dict[Source, str] = {}
+    if args.html is not None:
+        named = places.each(args.html, lambda source: f"{source.stem}-compare.html", "--html", (".html", ".htm"))
+        if STDOUT in named:
+            raise InvalidArgument("--html is '-'; allowed: a file whose name ends in .html, or a folder")
+        pages = dict(zip(sources, named, strict=True))
     pairs = not_there(args, sources, targets)
     if not pairs:
         return 0
-    queue = common.open_queue(args)
-
-    def work(source: Source, target: str | None, loaded: Loaded) -> batch.Finish:
-        target = str(target)
-        original = _rgb(loaded.pixels)
-        entries = _entries(args, queue, original)
-        data = picture_bytes(_sheet(original, entries, args.crop), _kind(target), target)
-        table = _table(streams.printable(source.relative.name), args.colors, original, entries)
-        page = _page(source, args, original, entries) if source in pages else b""
-
-        def finish() -> batch.Report:
-            places.write(target, data)
-            if source in pages:
-                places.write(pages[source], page)
-            return partial(
-                common.say,
-                args,
-                table.text(),
-                is_table=True,
-                input=source.path,
-                output=target,
-                methods={entry.name: common.finite(entry.figures) for entry in entries},
-            )
-
-        return finish
-
-    return batch.run(args, pairs, lambda source, _: load(source), work)
+    return batch.run(args, places, pairs, lambda source, _: load(source), partial(_one, pages, common.open_queue(args)))
 
 
-def _pages(args: argparse.Namespace, places: Outputs, sources: inputs.Inputs) -> dict[Source, str]:
-    """Choose the page's file of each input; none without --html."""
-    if args.html is None:
-        return {}
-    targets = places.each(args.html, lambda source: f"{source.stem}-compare.html", "--html", (".html", ".htm"))
-    if STDOUT in targets:
-        raise InvalidArgument("--html is '-'; allowed: a file whose name ends in .html, or a folder")
-    return dict(zip(sources, targets, strict=True))
-
-
-def _page(source: Source, args: argparse.Namespace, original: Picture, entries: list[Entry]) -> bytes:
+def _one(pages: dict[Source, str], queue: CommandQueue, item: Item, loaded: Loaded) -> batch.Finish:
+    args, source, original = item.args, item.source, _rgb(loaded.pixels)
+    entries = _entries(args, queue, original)
     shape = [min(side, args.crop or side) for side in original.shape[:2]]
-    return page.page(
-        f"{streams.printable(source.relative.name)}, {args.colors} colours",
-        _middle(original, *shape),
-        {entry.name: _middle(entry.picture, *shape) for entry in entries},
-        COLUMNS,
-        {entry.name: entry.figures for entry in entries},
-    )
+    shown = {"original": _middle(original, *shape)} | {each.name: _middle(each.picture, *shape) for each in entries}
+    title = f"{streams.printable(item.label)}, {{}}{args.colors} colours"
+    data = picture_bytes(_sheet(original, entries, shown), _kind(item.place), item.place)
+    html = b""
+    if source in pages:
+        html = page.page(title.format(""), shown, COLUMNS, {each.name: each.figures for each in entries})
+    height, width = original.shape[:2]
+    table = Table(title.format(f"{width}x{height}, "), {"method": "method", **COLUMNS})
+    for entry in entries:
+        table.add(method=entry.name, **entry.figures)
+
+    def finish() -> batch.Report:
+        item.write(data)
+        if html:
+            item.places.write(pages[source], html)
+        methods = {entry.name: common.finite(entry.figures) for entry in entries}
+        record = {"input": source.path, "output": item.place, "methods": methods}
+        return partial(common.say, args, table.text(), is_table=True, **record)
+
+    return finish
 
 
 def _kind(target: str) -> str:
-    kind = "PNG" if target == STDOUT else format_of(target)
+    kind = kind_of(target)
     if kind == "SIXEL":
         raise InvalidArgument(f"{target!r}: a sheet has too many colours for sixel; try .png")
     return kind
@@ -233,44 +216,31 @@ def _figures(queue: CommandQueue, original: Any, result: Picture) -> dict[str, f
         }
 
 
-def _table(name: str, colors: int, original: Picture, entries: list[Entry]) -> Table:
-    height, width = original.shape[:2]
-    table = Table(f"{name}, {width}x{height}, {colors} colours", {"method": "method", **COLUMNS})
-    for entry in entries:
-        table.add(method=entry.name, **entry.figures)
-    return table
-
-
-def _sheet(original: Picture, entries: list[Entry], crop: int | None) -> PIL.Image.Image:
+def _sheet(original: Picture, entries: list[Entry], shown: dict[str, Picture]) -> PIL.Image.Image:
     """Draw all pictures beside and below each other, with their figures."""
-    height, width = (min(side, crop or side) for side in original.shape[:2])
+    height, width = shown["original"].shape[:2]
     cell_width = max(width, LABEL_WIDTH) + MARGIN
     cell_height = height + LABEL_LINES * LINE_HEIGHT + 2 * MARGIN
-    columns = min(MOST_COLUMNS, len(entries) + 1)
-    rows = -(-(len(entries) + 1) // columns)
+    columns = min(MOST_COLUMNS, len(shown))
+    rows = -(-len(shown) // columns)
     sheet = PIL.Image.new("RGB", (columns * cell_width + MARGIN, rows * cell_height + MARGIN), "white")
     draw = PIL.ImageDraw.Draw(sheet)
-    font = PIL.ImageFont.load_default()
     count = len(np.unique(original.reshape(-1, 3), axis=0))
-    labels = [["original", f"{count} colours"]] + [_label(entry) for entry in entries]
-    pictures = [original] + [entry.picture for entry in entries]
-    for number, (label, picture) in enumerate(zip(labels, pictures, strict=True)):
+    labels = [f"original\n{count} colours", *map(_label, entries)]
+    for number, (label, picture) in enumerate(zip(labels, shown.values(), strict=True)):
         left = MARGIN + number % columns * cell_width
         top = MARGIN + number // columns * cell_height
-        sheet.paste(PIL.Image.fromarray(_middle(picture, height, width)), (left, top))
-        for line, text in enumerate(label):
-            draw.text((left, top + height + 3 + line * LINE_HEIGHT), text, fill="black", font=font)
+        sheet.paste(PIL.Image.fromarray(picture), (left, top))
+        for line, text in enumerate(label.splitlines()):
+            draw.text((left, top + height + 3 + line * LINE_HEIGHT), text, fill="black")
     return sheet
 
 
-def _label(entry: Entry) -> list[str]:
-    figures = entry.figures
-    return [
-        entry.name,
-        f"MSE {figures['mse']:.1f}   PSNR {figures['psnr']:.2f} dB   SSIM {figures['ssim']:.3f}",
-        f"visual error {figures['visual']:.2f}   CIEDE2000 {figures['color']:.2f}",
-        f"blurred CIEDE2000 {figures['blurred']:.2f}   {figures['ms']:.0f} ms",
-    ]
+def _label(entry: Entry) -> str:
+    return (
+        "{name}\nMSE {mse:.1f}   PSNR {psnr:.2f} dB   SSIM {ssim:.3f}\nvisual error {visual:.2f}   "
+        "CIEDE2000 {color:.2f}\nblurred CIEDE2000 {blurred:.2f}   {ms:.0f} ms"
+    ).format(name=entry.name, **entry.figures)
 
 
 def _middle(picture: Picture, height: int, width: int) -> Picture:

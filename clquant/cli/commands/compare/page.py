@@ -15,8 +15,6 @@ import PIL.Image
 
 Picture = npt.NDArray[np.uint8]
 
-ORIGINAL = "original"
-
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -77,21 +75,17 @@ show();
 
 
 def page(
-    title: str,
-    original: Picture,
-    results: Mapping[str, Picture],
-    columns: Mapping[str, str],
-    figures: Mapping[str, Mapping[str, float]],
+    title: str, pictures: Mapping[str, Picture], columns: Mapping[str, str], figures: Mapping[str, Mapping[str, float]]
 ) -> bytes:
     """The page's bytes."""
-    pictures = {ORIGINAL: original, **results}
+    height, width = next(iter(pictures.values())).shape[:2]
     parts = {
         "TITLE": html.escape(title),
         "TABLE": _table(columns, figures),
         "NAMES": _script([*pictures]),
         "SOURCES": _script([_source(picture) for picture in pictures.values()]),
-        "WIDTH": str(original.shape[1]),
-        "HEIGHT": str(original.shape[0]),
+        "WIDTH": str(width),
+        "HEIGHT": str(height),
     }
     pieces = PAGE.split("@")  # text and names of parts in turn, so that no part is looked into
     filled = (parts[piece] if number % 2 else piece for number, piece in enumerate(pieces))

@@ -6,21 +6,20 @@ import argparse
 import dataclasses
 import os
 import re
-import time
 from functools import partial
 from typing import Any
 
 from clquant import images
 from clquant.cli import batch, common, executors, inputs, streams, terminal
 from clquant.cli import large as large_files
-from clquant.cli.batch import Pair
+from clquant.cli.batch import Item
 from clquant.cli.commands.palette import films, large, work
 from clquant.cli.commands.palette import options as palette_options
 from clquant.cli.commands.palette.work import Options
 from clquant.cli.common import STDOUT, given_palette
-from clquant.cli.inputs import Inputs, Source
+from clquant.cli.inputs import Pair, Source
 from clquant.cli.large import Large
-from clquant.cli.loading import Loaded, load, note_lost
+from clquant.cli.loading import Loaded, load
 from clquant.cli.outputs import LOSSY, Outputs, kind_of, named, not_there, source_name
 from clquant.color.display import DISPLAY_FORMATS
 from clquant.color.formats import registry
@@ -44,7 +43,8 @@ def run(args: argparse.Namespace) -> int:
     count = "palette" if args.use is not None else palette_options.colors(args)
     suffixes = films.suffixes(sources)
     name = named(args.name, lambda source: f"{source.stem}-{count}{suffixes[source]}", colors=count)
-    if args.animate is None and not (_only_told(args) and args.output is None):
+    writes = args.output is not None or not (args.show or args.stats)
+    if args.animate is None and writes:
         sources = inputs.without_own_results(sources, name, args.output, _origin if args.name is None else None)
     places = Outputs(sources, common.files_read(args), force=args.force)
     if args.save_palette is not None:
@@ -52,32 +52,38 @@ def run(args: argparse.Namespace) -> int:
         if sources.several and not args.shared and args.use is None and args.animate is None:
             raise InvalidArgument("--save-palette with several inputs needs --shared: each would have its own palette")
         places.one(args.save_palette, "--save-palette")
-    targets = _targets(args, sources, places, name)
-    used = _used(args)
     if args.animate is not None:
-        pairs = [(source, targets[0]) for source in sources]
+        target = films.target(args, places)
         for other in ("cluster", "jobs"):
-            executors.check(args, pairs, other)
-        return films.animate(_options(args, used), sources, places)
-    pairs = not_there(args, sources, targets)
+            executors.check(args, [(source, target) for source in sources], other)
+        return films.animate(_options(args), sources, places)
+    targets = places.each(args.output, name) if writes else []
+    for each in targets:
+        if args.lvgl is not None and (large_files.is_zarr(each) or kind_of(each) not in SMALL_DISPLAYS):
+            raise InvalidArgument(f"--lvgl goes with .c, .h and .bin, not {each!r}")
+    pairs = not_there(args, sources, targets or [None] * len(sources))
     if not pairs:
         return 0
     large.check(args, pairs)
     executors.check(args, pairs, "cluster")
     if args.cluster is not None:
-        return _on_cluster(args, used, places, pairs)
+        return _on_cluster(args, places, pairs)
     jobs = executors.processes(args, pairs)
     if jobs > 1 and not any(large_files.is_banded(args, *pair) for pair in pairs):
         return executors.run_jobs(args, pairs, jobs)
     read: batch.Read[Loaded | Large] = partial(_read, args)
     shared: Palette | None = getattr(args, "learned", None)
-    options = _options(args, used)
+    options = _options(args)
     if args.shared:
         read, shared = _learned_together(options, pairs, read)
-    return batch.run(args, pairs, read, partial(_one, options, places, shared))
+    return batch.run(args, places, pairs, read, partial(_one, options, shared))
 
 
-def _options(args: argparse.Namespace, used: Palette | None) -> Options:
+def _options(args: argparse.Namespace) -> Options:
+    """Open the device and read the palette of ``--use``, in the colours of ``--color-format``."""
+    used = None if args.use is None else given_palette("--use", args.use)
+    if used is not None and args.color_format is not None:
+        used = Palette(DISPLAY_FORMATS[args.color_format].nearest(used.colors))
     return Options(args, common.open_queue(args), used, palette_options.ditherer(args))
 
 
@@ -87,7 +93,7 @@ def _origin(stem: str) -> tuple[str, int | None] | None:
     return None if match is None else (match[1], None if match[2] is None else int(match[2]))
 
 
-def _on_cluster(args: argparse.Namespace, used: Palette | None, places: Outputs, pairs: list[Pair]) -> int:
+def _on_cluster(args: argparse.Namespace, places: Outputs, pairs: list[Pair]) -> int:
     """Have workers do whole pictures one by one, and the bands of large ones together."""
     if args.shared:
         for name in ("psnr", "mse", "weights"):
@@ -97,11 +103,11 @@ def _on_cluster(args: argparse.Namespace, used: Palette | None, places: Outputs,
             raise InvalidArgument(f"--method is {args.method}; allowed for --shared with --cluster: kmeans")
     banded, whole = large_files.split(args, pairs)
     with executors.cluster(args) as client:
-        options = _options(args, used)
+        options = _options(args)
         shared = options.learn([_spread(args, *pair) for pair in pairs], "all inputs") if args.shared else None
         status = executors.run_cluster(args, whole, client, shared=False, learned=shared)
         read: batch.Read[Loaded | Large] = partial(_read, args)
-        return max(status, batch.run(args, banded, read, partial(_one, options, places, shared)))
+        return max(status, batch.run(args, places, banded, read, partial(_one, options, shared)))
 
 
 def _spread(args: argparse.Namespace, source: Source, target: str | None) -> Any:
@@ -113,37 +119,11 @@ def _spread(args: argparse.Namespace, source: Source, target: str | None) -> Any
 
 def _frames(args: argparse.Namespace, source: Source) -> list[Any]:
     """Read all frames of an input, on a worker."""
-    loaded = load(source, args.icc == "keep")
-    settled = dataclasses.replace(loaded, pixels=palette_options.settled(args, loaded.pixels))
-    return films.all_frames(args, source, settled)
+    return films.all_frames(args, source, _settled(args, load(source, args.icc == "keep")))
 
 
-def _used(args: argparse.Namespace) -> Palette | None:
-    """Read the palette of ``--use``, in the colours of ``--color-format``."""
-    if args.use is None:
-        return None
-    palette = given_palette("--use", args.use)
-    if args.color_format is None:
-        return palette
-    return Palette(DISPLAY_FORMATS[args.color_format].nearest(palette.colors))
-
-
-def _only_told(args: argparse.Namespace) -> bool:
-    """Whether results are for the eye, so that no file is written unless one is named."""
-    return bool(args.show or args.stats)
-
-
-def _targets(args: argparse.Namespace, sources: Inputs, places: Outputs, name: inputs.Naming) -> list[str | None]:
-    """Choose each result's file: None if it is only shown; the one file of an animation."""
-    if args.animate is not None:
-        return [films.target(args, places)]
-    if _only_told(args) and args.output is None:
-        return [None] * len(sources)
-    targets = places.each(args.output, name)
-    for target in targets:
-        if not large_files.is_zarr(target) and kind_of(target) not in SMALL_DISPLAYS and args.lvgl is not None:
-            raise InvalidArgument(f"--lvgl goes with .c, .h and .bin, not {target!r}")
-    return [*targets]
+def _settled(args: argparse.Namespace, loaded: Loaded) -> Loaded:
+    return dataclasses.replace(loaded, pixels=palette_options.settled(args, loaded.pixels))
 
 
 def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loaded | Large:
@@ -151,11 +131,9 @@ def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loade
         return Large(source.path)
     loaded = load(source, args.icc == "keep", max_bits=16)
     if loaded.frames > 1 and target is not None and not films.holds_frames(target, loaded):
-        common.note(
-            args,
-            f"{source.relative}: the first of {loaded.frames} frames; .gif, .png, .apng and .webp hold all of them",
-        )
-    return dataclasses.replace(loaded, pixels=palette_options.settled(args, loaded.pixels))
+        hold = ".gif, .png, .apng and .webp hold all of them"
+        common.note(args, f"{source.relative}: the first of {loaded.frames} frames; {hold}")
+    return _settled(args, loaded)
 
 
 def _learned_together(
@@ -188,36 +166,26 @@ def _learned_together(
     return again, options.learn(pictures, "all inputs")
 
 
-def _one(
-    options: Options,
-    places: Outputs,
-    shared: Palette | None,
-    source: Source,
-    target: str | None,
-    loaded: Loaded | Large,
-) -> batch.Finish:
-    args = options.args
+def _one(options: Options, shared: Palette | None, item: Item, loaded: Loaded | Large) -> batch.Finish:
+    args, target = options.args, item.target
     if isinstance(loaded, Large):
-        return large.one(options, places, shared, source, str(target))
+        return large.one(options, shared, item)
     if target is not None and films.holds_frames(target, loaded):
-        return films.film(options, places, target, shared, source, loaded)
-    begin = time.perf_counter()
-    label, picture = source.relative.name, loaded.pixels
+        return films.film(options, shared, item, loaded)
+    picture, data, error = loaded.pixels, b"", 0.0
     kind = None if target is None else kind_of(target)
-    kept = {} if kind is None else loaded.options(kind) | source_name(kind, target, source)
+    kept = {} if kind is None else loaded.options(kind) | source_name(kind, target, item.source)
     as_shown = kind == "SIXEL" or (kind is None and args.show)
-    data = b""
-    lossy, error = kind in LOSSY, 0.0
-    with inputs.named(source), images.sent(picture, options.queue) as (_, there):
+    with inputs.named(item.source), images.sent(picture, options.queue) as (_, there):
         if args.max_bytes is not None and kind is not None:
-            result, data = options.within_bytes(picture, kind, label, kept, there)
+            result, data = options.within_bytes(picture, kind, item.label, kept, there)
         else:
-            palette = shared or options.learn([there], label)
-            result = options.quantize(picture, palette, label, as_shown=as_shown, there=there)
-        if kind is not None and (lossy or args.save_palette is not None):
+            palette = shared or options.learn([there], item.label)
+            result = options.quantize(picture, palette, item.label, as_shown=as_shown, there=there)
+        if kind is not None and (kind in LOSSY or args.save_palette is not None):
             data = data or options.encoded(result, kind, kept)
         if common.is_reported(args):
-            seen = decode.from_bytes(data, str(target)) if lossy else result.to_array()
+            seen = decode.from_bytes(data, item.place) if kind in LOSSY else result.to_array()
             error = work.psnr(seen, picture, options.queue, there)
     if args.save_palette is not None:
         result.palette.write(args.save_palette)
@@ -226,23 +194,20 @@ def _one(
     specks = work.specks(result.to_array(), picture) if args.stats else None
     if args.stats and not common.wants_json(args):
         height, width = result.shape
-        title = f"{streams.printable(str(source.relative))}, {width}x{height}, speck error {specks:.2f}"
+        title = f"{streams.printable(str(item.source.relative))}, {width}x{height}, speck error {specks:.2f}"
         streams.write_text(work.stats_table(title, result) + "\n")
 
-    input_bytes = loaded.file_bytes(source)
-
     def finish() -> batch.Report:
-        written = data
-        if kind is not None and target is not None:
-            made = written or options.encoded(result, kind, kept)
-            written = _smaller(args, source, loaded, result, kind, made)
-            if common.is_larger(args, len(written), input_bytes):
-                return partial(common.skip, args, source, len(written), input_bytes)
-            places.write(target, written)
+        written, input_bytes = data, loaded.file_bytes(item.source)
+        if kind is not None:
+            made = data or options.encoded(result, kind, kept)
+            written = _smaller(args, item.source, loaded, result, kind, made)
+            if skipped := item.skipped_as_larger(len(written), input_bytes):
+                return skipped
+            item.write(written)
             if written is made:
-                note_lost(args, source, target, loaded.lost(kind))
-        seconds = time.perf_counter() - begin
-        return partial(_report, args, source, target, result, error, (len(written), input_bytes), seconds, specks)
+                item.note_lost(loaded.lost(kind))
+        return _report(item, result, error, (len(written), input_bytes), specks)
 
     return finish
 
@@ -251,13 +216,8 @@ def _smaller(
     args: argparse.Namespace, source: Source, loaded: Loaded, result: IndexedImage, kind: str, data: bytes
 ) -> bytes:
     """Return the input's own file if it is no larger, of that format, and of the result's colours; else `data`."""
-    if (
-        not loaded.indexed
-        or loaded.format != kind
-        or args.use is not None
-        or args.fixed is not None
-        or args.order != "fitted"
-    ):
+    chosen = args.use is not None or args.fixed is not None or args.order != "fitted"
+    if chosen or not loaded.indexed or loaded.format != kind:
         return data
     if loaded.data is None and os.path.getsize(source.path) > len(data):
         return data
@@ -268,31 +228,19 @@ def _smaller(
 
 
 def _report(
-    args: argparse.Namespace,
-    source: Source,
-    target: str | None,
-    result: IndexedImage,
-    error: float,
-    sizes: tuple[int, int | None],
-    seconds: float,
-    specks: float | None,
-) -> None:
+    item: Item, result: IndexedImage, error: float, sizes: tuple[int, int | None], specks: float | None
+) -> batch.Report:
+    args, target, palette = item.args, item.target, result.palette
     where = "the terminal" if args.show or not args.stats else "statistics"
     losses = " with this format's losses" if target is not None and kind_of(target) in LOSSY else ""
     nbytes = sizes[0] if target is not None and target != STDOUT else None
-    count = work.count_of(len(result.palette))
-    common.say_done(
-        args,
-        source,
-        target,
-        result.shape,
-        f", {count}, PSNR {error:.2f} dB{losses}{common.sizes(nbytes, sizes[1])}",
-        to=where if target is None else None,
-        n_colors=len(result.palette),
-        colors=work.shares(result) if args.stats and common.wants_json(args) else result.palette.hex(),
-        psnr=error,
-        **({} if specks is None else {"speck_error": specks}),
-        bytes=nbytes,
-        input_bytes=sizes[1],
-        seconds=seconds,
-    )
+    what = f", {work.count_of(len(palette))}, PSNR {error:.2f} dB{losses}{batch.sizes(nbytes, sizes[1])}"
+    record: dict[str, Any] = {
+        "n_colors": len(palette),
+        "colors": work.shares(result) if args.stats and common.wants_json(args) else palette.hex(),
+        "psnr": error,
+        "speck_error": specks,
+        "bytes": nbytes,
+        "input_bytes": sizes[1],
+    }
+    return item.said(result.shape, what, to=where if target is None else "", **record)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
 import time
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from clquant import images
 from clquant.cli import batch, common, inputs, large
+from clquant.cli.batch import Item
 from clquant.cli.commands.palette import options as palette_options
 from clquant.cli.commands.palette.work import Options, count_of
 from clquant.cli.common import STDOUT, shown
 from clquant.cli.inputs import Inputs, Source
-from clquant.cli.loading import Film, Loaded, load_film, note_lost
+from clquant.cli.loading import Loaded, piped
 from clquant.cli.outputs import Outputs
 from clquant.color.formats.gif import MAX_COLORS, OPAQUE_ALPHA
 from clquant.color.palette import Palette
@@ -31,10 +33,8 @@ def suffixes(sources: Inputs) -> dict[Source, str]:
     found = {}
     for source in sources:
         suffix = os.path.splitext(source.path)[1].lower()
-        if not source.piped and suffix in ANIMATED_SUFFIXES and _is_film(source):
-            found[source] = suffix
-        else:
-            found[source] = large.suffix_of(source) or STILL_SUFFIX
+        is_film = not source.piped and suffix in ANIMATED_SUFFIXES and _is_film(source)
+        found[source] = suffix if is_film else large.suffix_of(source) or STILL_SUFFIX
     return found
 
 
@@ -54,42 +54,51 @@ def holds_frames(target: str, loaded: Loaded) -> bool:
     return os.path.splitext(target)[1].lower() in ANIMATED_SUFFIXES
 
 
+@dataclass(frozen=True)
+class Film:
+    """All frames of an input."""
+
+    pictures: list[Any]  # (H, W, C) uint8
+    delays: list[int]  # milliseconds
+    plays: int  # 0 for ever
+
+
 def all_frames(args: argparse.Namespace, source: Source, loaded: Loaded) -> list[Any]:
     """Read every frame of an input, with ``--alpha`` applied."""
     return _frames(args, source, loaded.data).pictures if loaded.frames > 1 else [loaded.pixels]
 
 
 def _frames(args: argparse.Namespace, source: Source, data: bytes | None = None) -> Film:
-    """Read all frames of an input, with ``--alpha`` applied."""
-    film = load_film(source, data)
-    return dataclasses.replace(film, pictures=[palette_options.settled(args, frame) for frame in film.pictures])
+    """Read all frames of an input by the rules of `clquant.images`, with ``--alpha`` applied."""
+    data = data or piped(source)
+    file = source.path if data is None else data
+    plays = moving.about(file, source.shown).plays
+    frames = list(moving.frames(file, source.shown))
+    pictures = [images.read(frame.pixels, argument=source.shown).array for frame in frames]
+    settled = [palette_options.settled(args, picture) for picture in pictures]
+    return Film(settled, [frame.delay_ms for frame in frames], plays)
 
 
-def film(
-    options: Options, places: Outputs, target: str, shared: Palette | None, source: Source, loaded: Loaded
-) -> batch.Finish:
+def film(options: Options, shared: Palette | None, item: Item, loaded: Loaded) -> batch.Finish:
     """Quantize an animated input to an animated result with its times, in one palette."""
-    args, begin = options.args, time.perf_counter()
+    args, source = options.args, item.source
     if args.max_bytes is not None:
         raise InvalidArgument(f"{source.shown} has {loaded.frames} frames; --max-bytes is for still pictures alone")
     moving_picture = _frames(args, source, loaded.data)
-    kind = loaded.format if target == STDOUT else writing.animated_format_of(target)
+    kind = loaded.format if item.target == STDOUT else writing.animated_format_of(item.place)
     with inputs.named(source):
-        palette = shared or options.learn(moving_picture.pictures, source.relative.name)
-        made = _quantized(options, moving_picture, palette, source.relative.name)
+        palette = shared or options.learn(moving_picture.pictures, item.label)
+        made = _quantized(options, moving_picture, palette, item.label)
     if args.save_palette is not None:
         made.frames[0].palette.write(args.save_palette)
 
     def finish() -> batch.Report:
         data, input_bytes = made.to_bytes(str(kind)), loaded.file_bytes(source)
-        if common.is_larger(args, len(data), input_bytes):
-            return partial(common.skip, args, source, len(data), input_bytes)
-        places.write(target, data)
-        note_lost(args, source, target, loaded.unkept)
-        seconds = time.perf_counter() - begin
-        return partial(
-            _report, args, f"{source.relative}", source.path, target, made, (len(data), input_bytes), seconds
-        )
+        if skipped := item.skipped_as_larger(len(data), input_bytes):
+            return skipped
+        item.write(data)
+        item.note_lost(loaded.unkept)
+        return _report(args, source, item.place, made, (len(data), input_bytes), item.seconds())
 
     return finish
 
@@ -131,33 +140,25 @@ def animate(options: Options, sources: Inputs, places: Outputs) -> int:
         made.frames[0].palette.write(args.save_palette)
     data = made.to_bytes("GIF" if args.output == STDOUT else writing.animated_format_of(args.output))
     places.write(args.output, data)
-    _report(args, "", None, args.output, made, (len(data), None), time.perf_counter() - begin)
+    _report(args, None, args.output, made, (len(data), None), time.perf_counter() - begin)()
     return 0
 
 
 def _report(
     args: argparse.Namespace,
-    name: str,
-    path: str | None,
+    source: Source | None,
     target: str,
     made: animation.Animation,
     sizes: tuple[int, int | None],
     seconds: float,
-) -> None:
+) -> batch.Report:
     height, width = made.frames[0].shape
     count = "1 frame" if len(made) == 1 else f"{len(made)} frames"
     colors = max(len(frame.palette) for frame in made.frames)
-    what = f"{name} -> {shown(target)}: {count} of {width}x{height}" if name else f"{count} -> {shown(target)}"
-    common.say(
-        args,
-        f"{what}: {count_of(colors)}{common.sizes(*sizes)}, {seconds:.2f} s",
-        input=path,
-        output=target,
-        frames=len(made),
-        width=width,
-        height=height,
-        n_colors=colors,
-        bytes=sizes[0],
-        input_bytes=sizes[1],
-        seconds=seconds,
-    )
+    what = f"{count} -> {shown(target)}"
+    if source is not None:
+        what = f"{source.relative} -> {shown(target)}: {count} of {width}x{height}"
+    text = f"{what}: {count_of(colors)}{batch.sizes(*sizes)}, {seconds:.2f} s"
+    record: dict[str, Any] = {"input": None if source is None else source.path, "output": target, "frames": len(made)}
+    record |= {"width": width, "height": height, "n_colors": colors, "bytes": sizes[0], "input_bytes": sizes[1]}
+    return partial(common.say, args, text, **record, seconds=seconds)

@@ -5,18 +5,16 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import time
 from collections.abc import Iterator, Sequence
-from functools import partial
+from typing import Any
 
 from clquant import images
-from clquant.cli import batch, common, inputs, large
-from clquant.cli.batch import Pair
+from clquant.cli import batch, large
+from clquant.cli.batch import Item
 from clquant.cli.commands.palette.options import MOST_COLORS
 from clquant.cli.commands.palette.work import Options, count_of
-from clquant.cli.inputs import Source
-from clquant.cli.loading import note_lost, unkept_by_tiff
-from clquant.cli.outputs import Outputs
+from clquant.cli.inputs import Pair
+from clquant.cli.loading import unkept_by_tiff
 from clquant.color.palette import Palette, TransparencyError
 from clquant.images import geo, lazy
 from clquant.images.geo_files import GeoTiff
@@ -31,13 +29,14 @@ def check(args: argparse.Namespace, pairs: Sequence[Pair]) -> None:
     for option in ("memory", "resume"):
         if getattr(args, option) and not banded:
             raise InvalidArgument(f"--{option} goes with results that end in .zarr or .tif")
-    for option in ("cog", "overviews"):
-        if getattr(args, option) and (whole or not all(large.is_tiff(target or "") for _, target in banded)):
-            raise InvalidArgument(f"--{option} goes with results that end in .tif, of files")
+    has_layout = bool(args.cog or args.overviews is not None)
+    if has_layout and (whole or not all(large.is_tiff(target or "") for _, target in banded)):
+        option = "cog" if args.cog else "overviews"
+        raise InvalidArgument(f"--{option} goes with results that end in .tif, of files")
     if not banded:
         return
     target = banded[0][1]
-    if _has_layout(args) and not geo.is_installed():
+    if has_layout and not geo.is_installed():
         raise FileError(f"cannot write {target!r}: rasterio is not installed (pip install clquant[geo])")
     if args.use is None and args.method == "spatial":
         raise InvalidArgument(f"--method is {args.method}; allowed for {target!r}, read in parts: kmeans, neuquant")
@@ -45,53 +44,37 @@ def check(args: argparse.Namespace, pairs: Sequence[Pair]) -> None:
         raise InvalidArgument(f"--order popularity needs the whole picture, but {target!r} is written in parts")
 
 
-def _has_layout(args: argparse.Namespace) -> bool:
-    """Whether options say how a GeoTIFF is laid out."""
-    return bool(args.cog or args.overviews is not None)
-
-
-def one(options: Options, places: Outputs, shared: Palette | None, source: Source, target: str) -> batch.Finish:
+def one(options: Options, shared: Palette | None, item: Item) -> batch.Finish:
     """Write one input to its result by bands, in the palette of all inputs if there is one."""
-    args, begin, label = options.args, time.perf_counter(), source.relative.name
-    with inputs.named(source), _transparency(args):
-        whole = large.picture(args, source)
-        palette = shared or options.learn([whole], label)
-        picture = images.read_parts(source.path, memory=args.memory)
+    args, target = options.args, item.place
+    out: Any = target
+    if args.cog or args.overviews is not None:
+        out = GeoTiff(target, cog=args.cog or None, overviews=args.overviews)
+    with _transparency(args), item.working() as progress:
+        whole = large.picture(args, item.source)
+        palette = shared or options.learn([whole], item.label)
+        picture = images.read_parts(item.source.path, memory=args.memory)
         if _has_holes(picture) and len(palette) != MOST_COLORS:  # so that indices have 8 bits
             palette = palette.with_transparent()
         if args.order != "fitted":
             palette = palette.sorted(args.order)
-        places.make_folder(target)
-        out = GeoTiff(target, cog=args.cog or None, overviews=args.overviews) if _has_layout(args) else target
-        with common.progress_bar(args, label) as progress:
-            engine.predict(
-                whole,
-                palette,
-                color_space=args.space,
-                dither=options.dither,
-                queue=options.queue,
-                progress=progress,
-                out=out,
-                memory=args.memory,
-                resume=args.resume and large.is_zarr(target),
-            )
-    note_lost(args, source, target, unkept_by_tiff(source.path))
+        item.places.make_folder(target)
+        how: dict[str, Any] = {"color_space": args.space, "dither": options.dither, "memory": args.memory}
+        how["resume"] = args.resume and large.is_zarr(target)
+        engine.predict(whole, palette, **how, queue=options.queue, progress=progress, out=out)
+    item.note_lost(unkept_by_tiff(item.source.path))
     if args.save_palette is not None:
         palette.write(args.save_palette)
-    nbytes, input_bytes = (os.path.getsize(path) if os.path.isfile(path) else None for path in (target, source.path))
-    return lambda: partial(
-        common.say_done,
-        args,
-        source,
-        target,
-        (picture.height, picture.width),
-        f", {count_of(len(palette))}{common.sizes(nbytes, input_bytes)}",
-        n_colors=len(palette),
-        colors=palette.hex(),
-        bytes=nbytes,
-        input_bytes=input_bytes,
-        seconds=time.perf_counter() - begin,
-    )
+    paths = (target, item.source.path)
+    nbytes, input_bytes = (os.path.getsize(path) if os.path.isfile(path) else None for path in paths)
+    what = f", {count_of(len(palette))}{batch.sizes(nbytes, input_bytes)}"
+    record: dict[str, Any] = {
+        "n_colors": len(palette),
+        "colors": palette.hex(),
+        "bytes": nbytes,
+        "input_bytes": input_bytes,
+    }
+    return lambda: item.said((picture.height, picture.width), what, **record)
 
 
 @contextlib.contextmanager

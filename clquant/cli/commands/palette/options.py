@@ -162,41 +162,36 @@ def _add_writing(group: argparse._ArgumentGroup) -> None:
 
 def check(args: argparse.Namespace) -> None:
     """Refuse arguments that do not go together."""
-    if args.use is not None:
-        for name in common.given(args, "learns"):
-            raise InvalidArgument(f"--use takes a palette as it is; --{name} would learn one")
-    for name, is_given in (("--sample-factor", args.sample_factor is not None), ("--sequential", args.sequential)):
-        if is_given and args.method != "neuquant":
-            raise InvalidArgument(f"{name} is given with --method {args.method}; allowed: with --method neuquant")
-    if args.color_format is not None and args.method != "kmeans":
-        raise InvalidArgument(f"--color-format is given with --method {args.method}; allowed: with --method kmeans")
-    if args.strength is not None and args.dither not in (*ORDERED, *FILTERS):
-        raise InvalidArgument(
-            f"--strength goes with --dither {', '.join(sorted((*ORDERED, *FILTERS)))}, not {args.dither}"
-        )
-    if args.sharpness is not None and args.dither != "search":
-        raise InvalidArgument(f"--sharpness goes with --dither search, not {args.dither}")
-    if args.serpentine and args.dither not in FILTERS:
-        raise InvalidArgument(f"--serpentine goes with --dither {', '.join(sorted(FILTERS))}, not {args.dither}")
-    if args.stats and args.output == STDOUT:
-        raise InvalidArgument("--stats and -o - would both write to standard output")
+    for name in common.given(args, "learns") if args.use is not None else ():
+        raise InvalidArgument(f"--use takes a palette as it is; --{name} would learn one")
+    of_method = {"sample_factor": "neuquant", "sequential": "neuquant", "color_format": "kmeans"}
+    for name, method in of_method.items():
+        if _is_given(args, name) and args.method != method:
+            option = "--" + name.replace("_", "-")
+            raise InvalidArgument(f"{option} is given with --method {args.method}; allowed: with --method {method}")
+    of_dithers = {"strength": {*ORDERED, *FILTERS}, "sharpness": {"search"}, "serpentine": {*FILTERS}}
+    for name, dithers in of_dithers.items():
+        if _is_given(args, name) and args.dither not in dithers:
+            raise InvalidArgument(f"--{name} goes with --dither {', '.join(sorted(dithers))}, not {args.dither}")
+    for name in ("stats", "show"):
+        if getattr(args, name) and args.output == STDOUT:
+            raise InvalidArgument(f"--{name} and -o - would both write to standard output")
     if args.max_bytes is not None:
         params.integer("--max-bytes", args.max_bytes, 1)
-        for name in ("use", "psnr", "mse", "animate"):
-            if getattr(args, name) is not None:
-                raise InvalidArgument(f"--max-bytes and --{name} are given; allowed: one of them")
+        common.refuse(args, ("use", "psnr", "mse", "animate"), "with --max-bytes; allowed: one of them")
         if args.shared or args.method != "kmeans":
             raise InvalidArgument("--max-bytes learns a palette for each input by k-means; allowed: without the others")
-    if args.show and args.output == STDOUT:
-        raise InvalidArgument("--show and -o - would both write to standard output")
     if args.animate is not None:
         params.integer("--animate", args.animate, *DELAYS_MS)
-        if args.show:
-            raise InvalidArgument("--show and --animate are given; allowed: one of them")
-        if args.skip_if_larger:
-            raise InvalidArgument("--skip-if-larger and --animate are given; allowed: one of them")
+        for name in ("show", "skip_if_larger"):
+            if getattr(args, name):
+                raise InvalidArgument(f"--{name.replace('_', '-')} and --animate are given; allowed: one of them")
         if args.save_palette and not (args.shared or args.use is not None):
             raise InvalidArgument("--save-palette with --animate needs --shared: each frame would have its own palette")
+
+
+def _is_given(args: argparse.Namespace, name: str) -> bool:
+    return getattr(args, name) is not None and getattr(args, name) is not False
 
 
 def ditherer(args: argparse.Namespace) -> Any:
@@ -229,17 +224,11 @@ def settled(args: argparse.Namespace, pixels: Any) -> Any:
 
 def learner(args: argparse.Namespace, queue: CommandQueue, most: int | None = None) -> Any:
     """Make the engine that the arguments describe, with `most` colours instead of theirs if that is given."""
-    more: dict[str, Any] = {}
-    if args.sample_factor is not None:
-        more["sample_factor"] = args.sample_factor
-    if args.fixed is not None:
-        more["fixed_colors"] = given_palette("--fixed", args.fixed)
-    if args.color_format is not None:
-        more["color_format"] = args.color_format
-    if args.sequential:
-        more["mode"] = "sequential"
-    if args.method == "kmeans":
-        more |= SHORTER_FITS.get(args.effort, {})
+    more = dict(SHORTER_FITS.get(args.effort, {}) if args.method == "kmeans" else {})
+    fixed = None if args.fixed is None else given_palette("--fixed", args.fixed)
+    given = {"sample_factor": args.sample_factor, "fixed_colors": fixed, "color_format": args.color_format}
+    given["mode"] = "sequential" if args.sequential else None
+    more |= {name: value for name, value in given.items() if value is not None}
     return engine_class(args.method)(
         most or colors(args), color_space=args.space, random_state=args.seed or 0, queue=queue, **more
     )
