@@ -1,8 +1,8 @@
 """Calls that wait for the driver, noted so that the process does not end while daemon threads are in one.
 
-Python stops daemon threads when they next ask for its lock, and one that comes back from a driver then leaves PyOpenCL's
-code in a way that aborts the process. So at the process's end calls under way are waited for, for a bounded time, and
-a daemon thread stops before its next one. Nothing else is waited for: not what a job reads, nor a callback.
+Python stops daemon threads when they next ask for its lock, and one that comes back from a driver then leaves
+PyOpenCL's code in a way that aborts the process. So at the process's end calls under way are waited for, for a bounded
+time, and a daemon thread stops before its next one. What a job reads and callbacks are not waited for.
 """
 
 from __future__ import annotations
