@@ -15,8 +15,7 @@ from clquant.dithering.threshold_maps import MaskOnDevice
 from clquant.flow import Portion
 from clquant.mapping.nearest import launch_lanes
 from clquant.mapping.palette_on_device import PaletteOnDevice
-from clquant.mapping.pipeline import Nearest, batch_of
-from clquant.mapping.pixel_batch import PixelBatch
+from clquant.mapping.pipeline import Nearest
 from clquant.mapping.search import is_cpu, search_of
 from clquant.runtime import Buffer, Scope, Session, Variant
 
@@ -101,11 +100,14 @@ class Ordered(Nearest):
         """The mask repeats."""
         return len(self.mask)
 
-    def chosen(self, palette: PaletteOnDevice, session: Session, scope: Scope, portion: Portion) -> None:  # noqa: ARG002
-        """Queue the choice of a portion's entries."""
-        numbers = MaskOnDevice(scope.copy_of(self.mask), len(self.mask), self.strength)
-        form = search_of(palette, portion.picture.channels, VARIANTS)
-        form.dither(batch_of(portion), portion.picture.width, portion.row0, numbers)
+    def search(self, palette: PaletteOnDevice, channels: int) -> flow.Step:
+        """Return the step that queues the choice of a portion's entries."""
+        form = search_of(palette, channels, VARIANTS)
+
+        def step(session: Session, scope: Scope, portion: Portion) -> None:  # noqa: ARG001
+            form.dither(scope, portion, MaskOnDevice(scope.copy_of(self.mask), len(self.mask), self.strength))
+
+        return step
 
 
 class PixelOrdered:
@@ -114,30 +116,24 @@ class PixelOrdered:
     def __init__(self, palette: PaletteOnDevice) -> None:
         self._palette = palette
 
-    def dither(self, batch: PixelBatch, width: int, first_row: int, mask: MaskOnDevice) -> None:
-        """Queue the dithering of rows of pixels.
-
-        Parameters
-        ----------
-        width, first_row : int
-            Pixels of a row; the first one's place in the picture.
-        """
-        palette, items = self._palette, (width, -(-batch.count // width))
-        own = {**batch.arguments, **_entries(palette), **mask.arguments(width, first_row)}
-        group = palette.session.tuned("mapping.group")
-        palette.launch(FILE, "dither_ordered", batch.channels, items, group, own, True, True, **_constants(palette))
+    def dither(self, scope: Scope, portion: Portion, mask: MaskOnDevice) -> None:  # noqa: ARG002
+        """Queue the dithering of rows of pixels."""
+        palette, picture = self._palette, portion.picture
+        items, group = (picture.width, portion.row1 - portion.row0), palette.session.tuned("mapping.group")
+        own = {**portion.arguments, **_entries(palette), **mask.arguments(picture.width, portion.row0)}
+        palette.launch(FILE, "dither_ordered", picture.channels, items, group, own, True, True, **_constants(palette))
 
 
 class LaneOrdered(PixelOrdered):
     """Candidates in the lanes of a vector, and each colour of a run of pixels once: the form for CPUs."""
 
-    def dither(self, batch: PixelBatch, width: int, first_row: int, mask: MaskOnDevice) -> None:
+    def dither(self, scope: Scope, portion: Portion, mask: MaskOnDevice) -> None:
         """As `PixelOrdered.dither`."""
         palette = self._palette
         entry_bytes, constants = MEMO_ENTRY_BYTES[palette.index_bytes], _constants(palette)
         own = {"points": palette.points, "colors": palette.colors, **_entries(palette)}
-        own |= mask.arguments(width, first_row)
-        launch_lanes(palette, LANE_FILE, "dither_ordered", batch, entry_bytes, constants, **own)
+        own |= mask.arguments(portion.picture.width, portion.row0)
+        launch_lanes(palette, scope, LANE_FILE, "dither_ordered", portion, entry_bytes, constants, **own)
 
 
 def _entries(palette: PaletteOnDevice) -> dict[str, Any]:

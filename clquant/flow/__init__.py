@@ -1,7 +1,7 @@
 """How data moves: the kinds of job that engines declare, and what runs them on pictures wherever these lie."""
 
 from clquant.flow.driver import here, in_bands, reduce, run, state_of
-from clquant.flow.job import Carried, Job, Map, Portion, Reduce, Scan, Steps
+from clquant.flow.job import Carried, Job, Map, Portion, Reduce, Scan, Step, Steps
 
 __all__ = [
     "Carried",
@@ -10,6 +10,7 @@ __all__ = [
     "Portion",
     "Reduce",
     "Scan",
+    "Step",
     "Steps",
     "here",
     "in_bands",

@@ -35,12 +35,20 @@ class Portion:
         """Pixels whose result is asked for."""
         return (self.row1 - self.row0) * self.picture.width
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Pixels, result and count by the names that kernels have for them."""
+        return {"pixels": self.pixels, "out": self.out, "n": np.uint64(self.count)}
+
+
+Step = Callable[[Session, Scope, Portion], Any]
+
 
 @dataclass(slots=True)
 class Steps:
     """A job ready on a device: its step, and what bands of rows it takes."""
 
-    step: Callable[[Session, Scope, Portion], Any]
+    step: Step
     rows: int = 1  # a band but the last has a multiple of so many rows
     reach: int = 0  # rows above and below a band that are loaded with it
     row_bytes: int = 0  # of a row in the largest buffer besides the picture's and the result's

@@ -16,7 +16,6 @@ from clquant.color.palette import Palette, as_palette
 from clquant.images import ImageLike, Picture
 from clquant.mapping.palette_cache import open_palette
 from clquant.mapping.palette_on_device import METRICS
-from clquant.mapping.pipeline import batch_of
 from clquant.mapping.search import search_of
 from clquant.runtime import CommandQueue, Scope, Session
 
@@ -113,7 +112,7 @@ class _Error(flow.Reduce):
 
             def step(session: Session, scope: Scope, portion: flow.Portion) -> SummedError:
                 indices, sums = scope.empty(portion.count * self.palette.index_dtype.itemsize), scope.empty(8 * ITEMS)
-                search_of(chosen_in, picture.channels).map(batch_of(replace(portion, out=indices)))
+                search_of(chosen_in, picture.channels).map(session, scope, replace(portion, out=indices))
                 own = {"pixels": portion.pixels, "indices": indices, "n": np.uint64(portion.count), "sums": sums}
                 measured_in.launch(FILE, "sum_errors", picture.channels, ITEMS, GROUP, own, fine=False)
                 total = int(session.download(sums, ITEMS, np.uint64).sum(dtype=np.uint64))

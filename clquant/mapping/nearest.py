@@ -12,14 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from clquant.flow import Portion
 from clquant.mapping.palette_on_device import PaletteOnDevice
-from clquant.mapping.pixel_batch import PixelBatch
+from clquant.runtime import Scope, Session
 
 PIXEL_FILE = "mapping/nearest.cl"
 LANE_FILE = "mapping/nearest_lanes.cl"
 MEMO_BITS = 5
 """The answers for 2^(3 MEMO_BITS) colours are remembered by a work-item."""
 MEMO_ENTRY_BYTES = 8
+MIN_PIXELS_PER_ITEM = 1 << 12
+"""Pixels that a CPU's work-item has at least, where those of one run share what they find."""
 
 
 class PixelSearch:
@@ -28,36 +31,42 @@ class PixelSearch:
     def __init__(self, palette: PaletteOnDevice) -> None:
         self._palette = palette
 
-    def map(self, batch: PixelBatch) -> None:
+    def map(self, session: Session, scope: Scope, portion: Portion) -> None:  # noqa: ARG002
         """Queue the mapping of pixels to their nearest entries."""
-        group = self._palette.session.tuned("mapping.group")
-        self._palette.launch(PIXEL_FILE, "map_pixels", batch.channels, batch.count, group, batch.arguments)
+        own, group = portion.arguments, session.tuned("mapping.group")
+        self._palette.launch(PIXEL_FILE, "map_pixels", portion.picture.channels, portion.count, group, own)
 
 
 class LaneSearch(PixelSearch):
     """Candidates in the lanes of a vector, and each colour of a run of pixels once: the form for CPUs."""
 
-    def map(self, batch: PixelBatch) -> None:
+    def map(self, session: Session, scope: Scope, portion: Portion) -> None:  # noqa: ARG002
         """As `PixelSearch.map`."""
-        launch_lanes(self._palette, LANE_FILE, "map_pixels", batch, MEMO_ENTRY_BYTES, {})
+        launch_lanes(self._palette, scope, LANE_FILE, "map_pixels", portion, MEMO_ENTRY_BYTES, {})
 
 
 def launch_lanes(
     palette: PaletteOnDevice,
+    scope: Scope,
     file: str,
     kernel_name: str,
-    batch: PixelBatch,
+    portion: Portion,
     entry_bytes: int,
     constants: Mapping[str, int],
     **own: Any,
 ) -> None:
     """Queue a kernel of `LANE_PARAMETERS` of `cl/mapping/candidates_lanes.h`; a memo entry has `entry_bytes` bytes."""
     session = palette.session
-    kernel = session.program(file, **palette.constants(batch.channels), **constants).kernel(kernel_name)
+    kernel = session.program(file, **palette.constants(portion.picture.channels), **constants).kernel(kernel_name)
     most = session.limits.max_alloc // entry_bytes
-    bits = next(b for b in range(MEMO_BITS, 0, -1) if b == 1 or 1 << 3 * b <= min(most, 4 * batch.count))
-    items = max(1, min(batch.runs(session), most >> 3 * bits))
-    with session.scope() as scope:
-        memo = scope.empty((entry_bytes << 3 * bits) * items)
-        given = {**palette.lane_arguments(), **batch.arguments, "memo": memo, "memo_bits": np.int32(bits)}
-        session.launch(kernel, items, 1, **given, **own)
+    bits = next(b for b in range(MEMO_BITS, 0, -1) if b == 1 or 1 << 3 * b <= min(most, 4 * portion.count))
+    items = max(1, min(items_of(session, portion.count), most >> 3 * bits))
+    memo = scope.empty((entry_bytes << 3 * bits) * items)
+    given = {**palette.lane_arguments(), **portion.arguments, "memo": memo, "memo_bits": np.int32(bits)}
+    session.launch(kernel, items, 1, **given, **own)
+
+
+def items_of(session: Session, count: int) -> int:
+    """Return how many work-items of a CPU share so many pixels, at least one."""
+    items = session.tuned("mapping.groups_a_unit") * session.limits.compute_units
+    return max(1, min(items, count // MIN_PIXELS_PER_ITEM))

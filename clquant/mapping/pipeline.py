@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +12,11 @@ import numpy.typing as npt
 from clquant import flow, params
 from clquant.color import spaces
 from clquant.color.palette import Palette
-from clquant.flow import Portion, Steps
+from clquant.flow import Portion, Step, Steps
 from clquant.images import Picture
 from clquant.mapping.lookup import ColorLookup
 from clquant.mapping.palette_cache import open_palette
 from clquant.mapping.palette_on_device import PaletteOnDevice
-from clquant.mapping.pixel_batch import PixelBatch
 from clquant.mapping.search import search_of
 from clquant.runtime import Scope, Session
 
@@ -41,13 +39,14 @@ class Nearest(flow.Map):
         """Bring the palette to the device, or find it there."""
         space = spaces.space(self.color_space, self.palette.has_alpha or picture.channels == 4, picture.bits)
         with open_palette(session, self.palette, space, picture.pixels, self.metric) as on_device:
-            yield Steps(partial(self.chosen, on_device))
+            yield Steps(self.search(on_device, picture.channels))
             if picture.channels == 4:
                 on_device.check_transparency()
 
-    def chosen(self, palette: PaletteOnDevice, session: Session, scope: Scope, portion: Portion) -> None:  # noqa: ARG002
-        """Queue the choice of a portion's entries."""
-        search_of(palette, portion.picture.channels).map(batch_of(portion))
+    def search(self, palette: PaletteOnDevice, channels: int) -> Step:
+        """Return the step that queues the choice of a portion's entries."""
+        step: Step = search_of(palette, channels).map
+        return step
 
 
 class NearestColors(Nearest):
@@ -57,17 +56,17 @@ class NearestColors(Nearest):
         """Colours (H, W, 3 or 4)."""
         return (*super().result(picture)[0], self.palette.colors.shape[1]), np.uint8
 
-    def chosen(self, palette: PaletteOnDevice, session: Session, scope: Scope, portion: Portion) -> None:
-        """Queue the choice of a portion's entries, and the lookup of their colours."""
-        indices = scope.empty(portion.count * self.palette.index_dtype.itemsize)
-        super().chosen(palette, session, scope, replace(portion, out=indices))
+    def search(self, palette: PaletteOnDevice, channels: int) -> Step:
+        """Return the step that queues the choice of a portion's entries, and the lookup of their colours."""
+        choose = super().search(palette, channels)
         lookup = palette.cached("lookup", lambda: ColorLookup(palette.session, palette.scope, self.palette))
-        lookup.apply(indices, portion.count, portion.out)
 
+        def step(session: Session, scope: Scope, portion: Portion) -> None:
+            indices = scope.empty(portion.count * self.palette.index_dtype.itemsize)
+            choose(session, scope, replace(portion, out=indices))
+            lookup.apply(indices, portion.count, portion.out)
 
-def batch_of(portion: Portion) -> PixelBatch:
-    """A portion's pixels as a search takes them."""
-    return PixelBatch(portion.pixels, portion.picture.channels, portion.count, portion.out, portion.picture.width)
+        return step
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,12 @@ picture.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from clquant.flow import Portion
+from clquant.mapping.nearest import items_of
 from clquant.mapping.palette_on_device import PaletteOnDevice
-from clquant.mapping.pixel_batch import PixelBatch
-from clquant.runtime import Buffer
+from clquant.runtime import Buffer, Scope, Session
 
 FILE = "mapping/small_palette.cl"
 MAX_COLORS = 32
@@ -38,13 +37,8 @@ class SmallPalette:
         """Whether the palette is small, and compared in plain RGB."""
         return len(palette.palette) <= MAX_COLORS and palette.points_are_colors
 
-    def map(self, batch: PixelBatch) -> None:
+    def map(self, session: Session, scope: Scope, portion: Portion) -> None:  # noqa: ARG002
         """Queue the mapping of pixels to their nearest entries."""
-        self.launch(FILE, "map_pixels", batch)
-
-    def launch(self, file: str, kernel_name: str, batch: PixelBatch, **own: Any) -> None:
-        """Queue a kernel with the arguments of `cl/mapping/small_palette.cl` and its own."""
-        session = self._palette.session
-        kernel = session.program(file, CHANNELS=batch.channels).kernel(kernel_name)
-        given = {"entries": self._entries, "colors": np.uint32(self._count), **batch.arguments}
-        session.launch(kernel, batch.runs(session), 1, **given, **own)
+        kernel = session.program(FILE, CHANNELS=portion.picture.channels).kernel("map_pixels")
+        given = {"entries": self._entries, "colors": np.uint32(self._count), **portion.arguments}
+        session.launch(kernel, items_of(session, portion.count), 1, **given)

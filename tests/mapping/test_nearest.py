@@ -13,15 +13,17 @@ from hypothesis import strategies as st
 from clquant import IndexedImage, Palette
 from clquant.color import spaces
 from clquant.dithering.registry import register_dither
+from clquant.flow import Portion
+from clquant.images import Picture
 from clquant.mapping import candidates
 from clquant.mapping.palette_on_device import PaletteOnDevice
-from clquant.mapping.pixel_batch import PixelBatch
 from clquant.mapping.search import search_of
 from clquant.palette import engine
 from clquant.runtime import (
     Array,
     InvalidArgument,
     InvalidType,
+    Progress,
     StoppedError,
     default_queue,
     force_tuning,
@@ -44,8 +46,9 @@ def mapped(queue, pixels, palette, space, grid):
     with session.scope() as scope:
         on_device = PaletteOnDevice.of(session, scope, palette, space, 2**25 if grid else 0)
         out = scope.empty(2 * len(pixels))
-        batch = PixelBatch(scope.copy_of(pixels), pixels.shape[1], len(pixels), out)
-        search_of(on_device, batch.channels).map(batch)
+        picture = Picture(1, len(pixels), pixels.shape[1], False)
+        portion = Portion(picture, scope.copy_of(pixels), out, 0, 1, 0, 1, Progress(None))
+        search_of(on_device, picture.channels).map(session, scope, portion)
         return session.download(out, len(pixels), palette.index_dtype)
 
 
