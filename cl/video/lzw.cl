@@ -6,6 +6,14 @@
 #define MOST_CODES 4096
 #define MOST_BITS 12
 #define EMPTY 0xffffffffu
+#define TABLE_WORDS (TABLE + MOST_CODES / 32)
+
+/* Where the table is: in local memory, if it fits. */
+#if LOCAL_TABLE
+#define SPACE __local
+#else
+#define SPACE __global
+#endif
 
 /* A stream of codes, the lowest bit first. */
 typedef struct {
@@ -25,7 +33,7 @@ static void put(Stream *stream, uint code, uint width)
 }
 
 /* Where the string of a code and a symbol is in the table, or the free place for it. An entry is key << 12 | code. */
-static uint place_of(__global const uint *table, uint code, uint symbol)
+static uint place_of(SPACE const uint *table, uint code, uint symbol)
 {
     const uint key = code << 8 | symbol;
     uint place = (key * 2654435761u) >> 19;
@@ -35,11 +43,11 @@ static uint place_of(__global const uint *table, uint code, uint symbol)
 }
 
 /* Empties the table, and the notes of which codes are continued by a longer string. */
-static void forget(__global uint *table)
+static void forget(SPACE uint *table)
 {
     for (uint i = 0; i < TABLE; i++)
         table[i] = EMPTY;
-    for (uint i = TABLE; i < TABLE + MOST_CODES / 32; i++)
+    for (uint i = TABLE; i < TABLE_WORDS; i++)
         table[i] = 0;
 }
 
@@ -51,21 +59,25 @@ static int weighted_square(int3 difference)
 /* Packs pictures, one a work-item. Of the symbols that continue the string, a pixel takes the one nearest to its colour
  * and three quarters of what the pixels before it lack (rounded to 0), the first of equal ones: its own, `other`, the
  * near ones that are within the bound, so that flat areas keep their colour.
- * NDRange: 1-D, a work-item per picture. wanted, other (pixels of all) uchar: each pixel's symbol, and one that stands
- * for the same colour; starts (count + 1) uint: where each picture begins; colors (count, 256, 3) uchar; near (count,
- * 256, NEAR) uchar: for each symbol those that may take its place, nearest first, filled up with itself; code_bits
- * (count) uint, 2 to 8; tables (count, TABLE + MOST_CODES / 32) uint; out (2 per pixel and 16 per picture) uchar;
- * lengths (count) uint: bytes of each; most: the bound, a weighted square. */
+ * NDRange: 1-D, a work-item per picture, in groups of 1. wanted, other (pixels of all) uchar: each pixel's symbol, and
+ * one that stands for the same colour; starts (count + 1) uint: where each picture begins; colors (count, 256, 3) uchar;
+ * near (count, 256, NEAR) uchar: for each symbol those that may take its place, nearest first, filled up with itself;
+ * code_bits (count) uint, 2 to 8; tables (count, TABLE_WORDS) uint, unless it is local; out (2 per pixel and 16 per
+ * picture) uchar; lengths (count) uint: bytes of each; most: the bound, a weighted square. */
 __kernel void pack_lzw(__global const uchar *wanted, __global const uchar *other, __global const uint *starts,
                        __global const uchar *colors, __global const uchar *near, __global const uint *code_bits,
                        __global uint *tables, __global uchar *out, __global uint *lengths, uint count, int most)
 {
     const uint picture = (uint)get_global_id(0);
+#if LOCAL_TABLE
+    __local uint table[TABLE_WORDS];
+#else
+    __global uint *table = tables + (size_t)picture * TABLE_WORDS;
+#endif
     if (picture >= count)
         return;
     const uint first = starts[picture], last = starts[picture + 1], clear = 1u << code_bits[picture];
-    __global uint *table = tables + (size_t)picture * (TABLE + MOST_CODES / 32);
-    __global uint *continued = table + TABLE;
+    SPACE uint *continued = table + TABLE;
     __global const uchar *palette = colors + (size_t)picture * 256 * 3;
     __global const uchar *instead = near + (size_t)picture * 256 * NEAR;
     Stream stream = {out + 2 * (size_t)first + 16 * (size_t)picture, 0, 0, 0};

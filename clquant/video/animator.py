@@ -81,8 +81,8 @@ def animate(
         many as `quality` is below 90.
     max_bytes : int, optional
         The most bytes of a file. It is made again and again, with less of these, in this order, until it is between
-        nine tenths and all of that: `quality` down to 85, `lossy` up to 30, `colors` down to 32, the size down to an
-        eighth. What was reached is in the `figures` of the result.
+        nine tenths and all of that: `quality` down to 85, `lossy` up to 30, `colors` down to 32, the size down to a
+        sixteenth. What was reached is in the `figures` of the result.
     dither : optional
         As `PaletteEngine.predict`.
     color_space, random_state, queue

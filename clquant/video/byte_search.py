@@ -8,6 +8,7 @@ import io
 import numbers
 import shutil
 import tempfile
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from clquant.runtime import InvalidArgument
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 
 # Where each of the four ways to save bytes is at its end, by level.
 LEVELS = QUALITY, LOSS, COLORS, SIZE = 256, 512, 768, 1024
-LEAST_QUALITY, MOST_LOSS, FEWEST_COLORS, LEAST_SCALE = 85, 30, 32, 1 / 8
+LEAST_QUALITY, MOST_LOSS, FEWEST_COLORS, LEAST_SCALE = 85, 30, 32, 1 / 16
 CLOSE = 0.9
-_TRIALS = 14
+_TRIALS = 22
 _SPOOLED = 1 << 26
 
 
@@ -46,11 +47,15 @@ class _Bounded(io.BufferedIOBase):
         return int(self._file.seek(offset, whence))
 
 
-def at_level(reduction: Reduction, level: int) -> Reduction:
-    """A reduction with less quality; the levels from 0 up save more and more."""
+def at_level(reduction: Reduction, level: int, before: int = SIZE) -> Reduction:
+    """A reduction with less quality; the levels from 0 up save more and more.
+
+    The ways that come before the one the level is in save what level `before` saves.
+    """
 
     def part(first: int, last: int) -> float:
-        return min(max(level - first, 0) / (last - first), 1.0)
+        own = level if level <= last else min(level, before)
+        return min(max(own - first, 0) / (last - first), 1.0)
 
     quality = reduction.quality - round(part(0, QUALITY) * max(reduction.quality - LEAST_QUALITY, 0))
     loss = reduction.lossy + round(part(QUALITY, LOSS) * max(MOST_LOSS - reduction.lossy, 0))
@@ -65,33 +70,47 @@ def at_level(reduction: Reduction, level: int) -> Reduction:
 def within(reduction: Reduction, most: int, write: Write, file: BinaryIO) -> tuple[Maker, dict[str, Any]]:
     """Write a file of at most `most` bytes by bisection over the levels, until it has nine tenths of them.
 
-    A file of a higher level is taken to be no larger.
+    A file of a higher level is taken to be no larger. Where the lowest level that fits has too few bytes (a colour
+    table has a power of two of entries), its ways to save before the last are bisected again.
     """
     best: tuple[Reduction, dict[str, Any], Any] | None = None
-    low, high, level, trials = 0, SIZE, 0, 0
-    steps = 2 * max(reduction.looked, reduction.expected)
+    trials, steps = 0, 2 * max(reduction.looked, reduction.expected)
+
+    def fits(level: int, before: int = SIZE) -> bool:
+        """Make the file of a level; keep it if it is the largest that fits."""
+        nonlocal best, trials
+        report = reduction.report.part(trials * steps, (_TRIALS + 1) * steps)
+        trial = dataclasses.replace(at_level(reduction, level, before), report=report, max_bytes=None)
+        spool = spools.enter_context(tempfile.SpooledTemporaryFile(_SPOOLED))  # noqa: SIM115
+        trials += 1
+        try:
+            if level:
+                trial = dataclasses.replace(trial, scenes=()).prepared()
+            figures = write(trial, cast(BinaryIO, _Bounded(spool, most)))
+        except _TooLargeError:
+            spool.close()
+            return False
+        if best is None or figures["bytes"] > best[1]["bytes"]:
+            best = trial, figures, spool
+        return True
+
+    def lowest(attempt: Callable[[int], bool], last: int) -> int:
+        """Bisect for the lowest level that fits; `last` is known to."""
+        low, high = 0, last
+        while low < high and trials < _TRIALS and (best is None or best[1]["bytes"] < CLOSE * most):
+            middle = (low + high) // 2
+            low, high = (low, middle) if attempt(middle) else (middle + 1, high)
+        return high
+
     with contextlib.ExitStack() as spools:
-        while low <= high and trials < _TRIALS and (best is None or best[1]["bytes"] < CLOSE * most):
-            report = reduction.report.part(trials * steps, (_TRIALS + 1) * steps)
-            trial = dataclasses.replace(at_level(reduction, level), report=report, max_bytes=None)
-            spool = spools.enter_context(tempfile.SpooledTemporaryFile(_SPOOLED))
-            try:
-                if level:
-                    trial = dataclasses.replace(trial, scenes=()).prepared()
-                figures = write(trial, cast(BinaryIO, _Bounded(spool, most)))
-            except _TooLargeError:
-                spool.close()
-                low = level + 1
-            else:
-                high = level - 1
-                if best is None or figures["bytes"] > best[1]["bytes"]:
-                    best = trial, figures, spool
-            level = (low + high) // 2 if trials else SIZE
-            trials += 1
+        if not fits(0) and fits(SIZE):
+            level = lowest(fits, SIZE)
+            if not fits(level, 0):
+                lowest(lambda before: fits(level, before), max(each for each in (0, *LEVELS) if each < level))
         if best is None:
             raise InvalidArgument(
-                f"max_bytes is {most}; allowed for these frames: more than they take in {FEWEST_COLORS} colours and an "
-                "eighth of their size"
+                f"max_bytes is {most}; allowed for these frames: more than they take in {FEWEST_COLORS} colours and a "
+                "sixteenth of their size"
             )
         made, figures, spool = best
         spool.seek(0)

@@ -79,13 +79,13 @@ def blocks_of(frames: Sequence[Symbols], loss: int, session: Session) -> list[by
     for number, frame in enumerate(frames):
         colors[number, : len(frame[2])] = frame[2]
     count = len(frames)
-    kernel = session.program(FILE, NEAR=NEAR, **dict(zip(("RED", "GREEN", "BLUE"), WEIGHTS, strict=True))).kernel(
-        "pack_lzw"
-    )
+    is_local = session.limits.local_memory >= 4 * TABLE_WORDS
+    weights = dict(zip(("RED", "GREEN", "BLUE"), WEIGHTS, strict=True))
+    kernel = session.program(FILE, NEAR=NEAR, LOCAL_TABLE=int(is_local), **weights).kernel("pack_lzw")
     with session.scope() as scope:
         out, lengths = scope.empty(2 * len(wanted) + 16 * count), scope.empty(4 * count)
         given = [scope.upload(array) for array in (wanted, other, starts, colors, near, np.array(bits, np.uint32))]
-        tables = scope.empty(4 * TABLE_WORDS * count)
+        tables = scope.empty(4 * TABLE_WORDS * (1 if is_local else count))
         session.launch(
             kernel,
             count,

@@ -53,7 +53,8 @@ class _Counted:
         power = max(frame.delay_ms // _UNIT_MS, 1).bit_length() - 1
         self._waiting.setdefault(power, []).append(frame.pixels)
         if not is_first and stays.any() and not stays.all():
-            new = np.ascontiguousarray(frame.pixels[~stays][None])
+            rows = frame.pixels.reshape(stays.size, *frame.pixels.shape[2:])
+            new = rows.take(np.flatnonzero(~stays), axis=0)[None]
             self._waiting.setdefault(power + _NEW_POWER, []).append(new)
             if new.shape[1] <= _FEW_PIXELS and len(self._changes) < _MOST_CHANGES:
                 self._changes.append(new)

@@ -149,13 +149,26 @@ def test_one_palette_is_one_table(noisy):
     assert all(np.array_equal(one.picture[:, :, :3], f.to_array()) for one, f in zip(shown, made.frames, strict=True))
 
 
-def test_colors_of_small_changes_have_short_codes():
+@pytest.fixture
+def gradient():
+    """A still picture of 200 grays, on which a square of three colours moves."""
     still = np.repeat(np.arange(20, 220, dtype=np.uint8).reshape(10, 20, 1), 3, axis=2)
     frames = [still.copy() for _ in range(9)]
     for number, frame in enumerate(frames):
         frame[3:6, number : number + 3] = [[(250, 0, 0)], [(0, 250, 0)], [(0, 0, 250)]]
-    made = clquant.animate(frames)
-    turned = clquant.animate(frames, made.palette.colors[::-1])
+    return frames
+
+
+def test_colors_of_small_changes_have_short_codes(gradient):
+    made = clquant.animate(gradient)
+    turned = clquant.animate(gradient, made.palette.colors[::-1])
     for one in (made, turned):
-        assert np.array_equal([frame.to_array() for frame in one.frames], frames)
+        assert np.array_equal([frame.to_array() for frame in one.frames], gradient)
     assert len(made.to_bytes("GIF")) < len(turned.to_bytes("GIF"))
+
+
+def test_bytes_are_used_where_fewer_colours_halve_the_table(gradient):
+    """128 colours take a third less than 129, with as much loss."""
+    asked = int(0.95 * len(clquant.animate(gradient).to_bytes("GIF")))
+    made = clquant.animate(gradient, max_bytes=asked)
+    assert 0.9 * asked <= len(made.to_bytes("GIF")) <= asked
