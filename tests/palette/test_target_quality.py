@@ -125,11 +125,11 @@ def test_a_file_is_read_once(tmp_path, queue, rng, monkeypatch):
 
 def test_an_error_needs_no_candidate_lists(queue, rng, monkeypatch):
     class First:
-        def __init__(self, palette, _):
-            self.session = palette.session
+        def __init__(self, *_):
+            pass
 
-        def map(self, batch):
-            self.session.fill(batch.out, np.uint8(0), batch.count)
+        def map(self, session, _, portion):
+            session.fill(portion.out, np.uint8(0), portion.count)
 
     monkeypatch.setattr(error, "search_of", First)
     monkeypatch.setattr(CandidateLister, "fine", None)
