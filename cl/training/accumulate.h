@@ -50,8 +50,8 @@ __kernel void vq_accumulate_parts(__global const value_t *blocks, __global const
     }
 }
 #else
-/* Blocks are sorted by their codewords first, by counting, so that each work-item adds up a run of them and atomics are
- * few. The order of a codeword's blocks is left to chance; sums do not depend on it.
+/* Many blocks are sorted by their codewords first, by counting, so that each work-item adds up a run of them and atomics
+ * are few. The order of a codeword's blocks is left to chance; sums do not depend on it.
  *
  * NDRange: 1-D, ceil(count / each) work-items rounded up to whole groups of any size. indices: count ushort. counts:
  * added to. ranks: count uint, how many blocks of the same codeword were counted before.
@@ -129,29 +129,30 @@ inline void add_sum(__global uint *sums, size_t place, size_t high, wide_t sum)
 
 /* Sums of the blocks of each codeword.
  *
- * NDRange: 1-D, ceil(count / RUN) * WORDS work-items rounded up to whole groups of any size, each for four components
- * of RUN blocks in the order of codewords. count: at most 2^22, so that sums of bytes stay below 2^30; with WEIGHTED
- * and DEEP 2^18. A codeword's WIDE sums of a run are added as a low half of 14 bits, 2^16 times at most, and a high
- * half below 2^32. sums: added to.
+ * NDRange: 1-D, ceil(count / run) * WORDS work-items rounded up to whole groups of any size, each for four components
+ * of `run` blocks: RUN in the order of codewords; or 1 by its own index, where there are at most 2^16. count: at most
+ * 2^22, so that sums of bytes stay below 2^30; with WEIGHTED and DEEP 2^18. A codeword's WIDE sums of a run are added
+ * as a low half of 14 bits, 2^16 times at most, and a high half below 2^32. sums: added to.
  */
-__kernel void vq_accumulate(__global const value_t *blocks, __global const uint2 *order, const uint count,
-                            __global const ushort *weights, __global uint *sums, const uint capacity)
+__kernel void vq_accumulate(__global const value_t *blocks, __global const uint2 *order, __global const ushort *indices,
+                            const uint count, const uint run, __global const ushort *weights, __global uint *sums,
+                            const uint capacity)
 {
     const size_t item = get_global_id(0);
     const uint w = item % WORDS;
-    const size_t first = item / WORDS * RUN;
+    const size_t first = item / WORDS * run;
     if (first >= count)
         return;
-    const uint end = min((uint)first + RUN, count);
+    const uint end = min((uint)first + run, count);
     const size_t high = (size_t)capacity * COLUMNS;
-    uint own = order[first].y;
+    uint own = run == 1 ? indices[first] : order[first].y;
     wide_t sum[4] = {0, 0, 0, 0}, total = 0;
     for (uint i = (uint)first; i < end; i += AT_ONCE) {
         uint label[AT_ONCE], weight[AT_ONCE];
         values_t values[AT_ONCE];
 #pragma unroll
         for (uint u = 0; u < AT_ONCE; ++u) {
-            const uint2 entry = order[min(i + u, end - 1)];
+            const uint2 entry = run == 1 ? (uint2)(i, own) : order[min(i + u, end - 1)];
             label[u] = entry.y;
             values[u] = row_word(blocks, entry.x, w);
             weight[u] = i + u < end ? weight_of(weights, entry.x) : 0;

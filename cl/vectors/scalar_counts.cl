@@ -10,7 +10,10 @@
 #define UNSIGNED 0
 #define SIGNED 1
 #define HALF 2
-#define BINS 65536
+#define KEYS 65536
+#define WORDS (KEYS / 32)
+#define LEAST_INFINITY 0x3ff /* the key of minus infinity; those of NaN lie below it, and above infinity's */
+#define INFINITY_KEY 0xfc00
 #define FLOAT_BITS 40
 
 /* Bits of a number as one that ascends with it, and back. */
@@ -40,72 +43,99 @@ int bit_length(const ulong number)
     return 64 - (int)clz(number);
 }
 
-/* Counts of all keys of a row, by atomics on integers. Ends with a barrier. */
-void count_row(__global const ushort *row, const uint n, __global uint *bins)
+/* The lowest key of a word of marks. */
+uint lowest_of(const uint w, const uint word)
 {
-    for (uint i = get_local_id(0); i < BINS; i += LOCAL)
-        bins[i] = 0;
-    barrier(CLK_GLOBAL_MEM_FENCE);
-    for (uint i = get_local_id(0); i < n; i += LOCAL)
-        atomic_inc(&bins[key_of(row[i])]);
-    barrier(CLK_GLOBAL_MEM_FENCE);
+    return 32 * w + 31 - clz(word & -word);
 }
 
-/* The different numbers of each row, above its first, times a power of two such that n (largest)^2 < 2^64.
- * NDRange: (groups * LOCAL); group g takes the rows g, g + groups, ...
- *   given     ushort (rows, n): the bits of the numbers; integers of 8 bits widened
- *   bins      uint (groups, BINS)
- *   keys      ushort (rows, n), numbers, counts uint (rows, n): the first of each row are written
- *   lengths   uint (rows): how many
- *   sizes     rows, n
- * Local memory: 12 bytes per work-item. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void scalar_counts(
-    __global const ushort *restrict given, __global uint *bins, __global ushort *restrict keys,
-    __global uint *restrict numbers, __global uint *restrict counts, __global uint *restrict lengths, const uint2 sizes)
+/* The bits that stand for a row's numbers, and how many are set before each word of them. Ends with a barrier.
+ * `ends`: the lowest and the highest key, and how many there are. */
+void mark_row(__global const ushort *row, const uint n, __local uint *marks, __local ushort *before, __local uint *set,
+              __local uint *ends)
 {
-    __local uint different[LOCAL], lowest[LOCAL], highest[LOCAL];
-    const uint item = get_local_id(0), group = get_group_id(0), share = (BINS + LOCAL - 1) / LOCAL;
-    const uint begin = min(item * share, (uint)BINS), end = min(begin + share, (uint)BINS);
-    __global uint *own = bins + (size_t)group * BINS;
-    for (uint row = group; row < sizes.s0; row += get_num_groups(0)) {
-        const size_t at = (size_t)row * sizes.s1;
-        count_row(given + at, sizes.s1, own);
-        uint found = 0, low = BINS, high = 0;
-        for (uint key = begin; key < end; ++key)
-            if (own[key]) {
-                low = min(low, key);
-                high = key;
-                ++found;
-            }
-        different[item] = found;
-        lowest[item] = low;
-        highest[item] = high;
-        barrier(CLK_LOCAL_MEM_FENCE);
-        uint place = 0, all = 0;
-        for (uint i = 0; i < LOCAL; ++i) {
-            place += i < item ? different[i] : 0;
-            all += different[i];
-            low = min(low, lowest[i]);
-            high = max(high, highest[i]);
-        }
-        const long first = whole_of(low), last = whole_of(high);
-        int finer = 0; /* bits by which whole numbers become finer */
-        if (KIND == HALF)
-            finer = FLOAT_BITS - bit_length(max(abs(first), abs(last)));
-        const int wanted = min((64 - bit_length(sizes.s1)) / 2, 31) - bit_length((ulong)(last - first) << finer);
-        const int left = max(wanted, 0), right = max(-wanted, 0);
-        const ulong half_way = (1UL << right) >> 1;
-        for (uint key = begin; key < end; ++key)
-            if (own[key]) {
-                const ulong above = (ulong)(whole_of(key) - first) << finer;
-                numbers[at + place] = (uint)(((above << left) + half_way) >> right);
-                counts[at + place] = own[key];
-                keys[at + place++] = (ushort)key;
-            }
-        if (item == 0)
-            lengths[row] = all;
-        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    const uint item = get_local_id(0), share = (WORDS + LOCAL - 1) / LOCAL;
+    const uint begin = min(item * share, (uint)WORDS), end = min(begin + share, (uint)WORDS);
+    for (uint w = item; w < WORDS; w += LOCAL)
+        marks[w] = 0;
+    if (item == 0) {
+        ends[0] = KEYS;
+        ends[1] = ends[2] = 0;
     }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = item; i < n; i += LOCAL) {
+        const uint key = key_of(row[i]);
+        atomic_or(&marks[key / 32], 1u << key % 32);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    uint own = 0, low = KEYS, high = 0;
+    for (uint w = begin; w < end; ++w)
+        if (marks[w]) {
+            own += popcount(marks[w]);
+            low = min(low, lowest_of(w, marks[w]));
+            high = 32 * w + 31 - clz(marks[w]);
+        }
+    set[item] = own;
+    atomic_min(&ends[0], low);
+    atomic_max(&ends[1], high);
+    atomic_add(&ends[2], own);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    uint place = 0;
+    for (uint i = 0; i < item; ++i)
+        place += set[i];
+    for (uint w = begin; w < end; ++w) {
+        before[w] = (ushort)place;
+        place += popcount(marks[w]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/* The numbers of a row's keys, above the first, times a power of two such that n (largest)^2 < 2^64, with counts of 0. */
+void write_row(const uint n, __local const uint *marks, __local const ushort *before, __local const uint *ends,
+               __global ushort *keys, __global uint *numbers, __global uint *counts)
+{
+    const long first = whole_of(ends[0]), last = whole_of(ends[1]);
+    int finer = 0; /* bits by which whole numbers become finer */
+    if (KIND == HALF)
+        finer = max(FLOAT_BITS - bit_length(max(abs(first), abs(last))), 0);
+    const int wanted = min((64 - bit_length(n)) / 2, 31) - bit_length((ulong)(last - first) << finer);
+    const int left = max(wanted, 0), right = max(-wanted, 0);
+    const ulong half_way = (1UL << right) >> 1;
+    for (uint w = get_local_id(0); w < WORDS; w += LOCAL) {
+        uint place = before[w];
+        for (uint rest = marks[w]; rest; rest &= rest - 1) {
+            const uint key = lowest_of(w, rest);
+            const ulong above = (ulong)(whole_of(key) - first) << finer;
+            numbers[place] = (uint)(((above << left) + half_way) >> right);
+            counts[place] = 0;
+            keys[place++] = (ushort)key;
+        }
+    }
+}
+
+/* The different numbers of each row, for cl/vectors/scalar_runs.cl.
+ * NDRange: (rows * LOCAL), a group for each row.
+ *   given     ushort (rows, n) from place `first` on: the bits of the numbers; integers of 8 bits widened
+ *   keys      ushort (rows, n), numbers, counts uint (rows, n): the first of each row are written
+ *   lengths   uint (rows): how many; 0 of a row with a number that is not finite
+ * Local memory: 12 KiB, 4 bytes per work-item. */
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void scalar_counts(
+    __global const ushort *restrict given, const ulong first, __global ushort *restrict keys,
+    __global uint *restrict numbers, __global uint *restrict counts, __global uint *restrict lengths, const uint n)
+{
+    __local uint marks[WORDS], set[LOCAL], ends[3];
+    __local ushort before[WORDS];
+    const uint item = get_local_id(0), row = get_group_id(0);
+    const size_t at = (size_t)row * n;
+    mark_row(given + first + at, n, marks, before, set, ends);
+    write_row(n, marks, before, ends, keys + at, numbers + at, counts + at);
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    for (uint i = item; i < n; i += LOCAL) {
+        const uint key = key_of(given[first + at + i]), below = marks[key / 32] & ((1u << key % 32) - 1);
+        atomic_inc(&counts[at + before[key / 32] + popcount(below)]);
+    }
+    if (item == 0)
+        lengths[row] = KIND != HALF || (ends[0] > LEAST_INFINITY && ends[1] < INFINITY_KEY) ? ends[2] : 0;
 }
 
 /* The sums of runs and how many numbers they have.

@@ -7,15 +7,14 @@
  * Constants from the host:
  *   LOCAL       work-items per group
  *   WEIGHTED    1 where the numbers have weights, otherwise each counts once
+ *   RADIX       ends of a grid per end of the next coarser one; any gives the same bits
  *   DIVIDES     1 where weights may be larger than the table of reciprocals
  *
  * Exactness: the host scales numbers so that (sum of weights) (largest number)^2 < 2^64. What a run explains of the sum
  * of squares stays below that, in unsigned 64-bit integers; the runs that explain most leave the least error. */
 
-#define RADIX 4 /* ends of a grid per end of the next coarser one */
-
 typedef struct {
-    __global const ulong *moments, *reciprocals;
+    __global const ulong *reciprocals;
     __global const uint *mass;
 } sums_t;
 
@@ -28,30 +27,28 @@ uint run_mass(const sums_t sums, const uint begin, const uint end)
 #endif
 }
 
-/* floor(moment / mass). The product with floor((2^64 - 1) / mass) is below it by less than 1, as moment < 2^63. */
-ulong mean_of(const sums_t sums, const ulong moment, const uint mass)
+/* The sum of squares of numbers less that about their mean m = floor(moment / mass) < 2^31: m (2 moment - m mass). */
+ulong explained(const sums_t sums, const ulong moment, const uint mass)
 {
 #if DIVIDES
-    return moment / mass;
+    const uint mean = (uint)(moment / mass);
+    const ulong rest = moment - (ulong)mean * mass;
 #else
-    const ulong guess = mul_hi(moment, sums.reciprocals[mass]);
-    return guess + (moment - guess * mass >= mass);
+    /* The product with floor((2^64 - 1) / mass) is below the quotient by less than 1, as moment < 2^63. */
+    uint mean = (uint)mul_hi(moment, sums.reciprocals[mass]);
+    ulong rest = moment - (ulong)mean * mass;
+    if (rest >= mass) {
+        ++mean;
+        rest -= mass;
+    }
 #endif
+    return mean * (moment + rest);
 }
 
-/* The sum of squares of the numbers begin to end - 1 less that about their mean m, which is rounded down:
- * m (2 moment - m mass). */
-ulong explained(const sums_t sums, const uint begin, const uint end)
-{
-    const ulong moment = sums.moments[end] - sums.moments[begin];
-    const uint mass = run_mass(sums, begin, end);
-    const ulong mean = mean_of(sums, moment, mass);
-    return mean * (2 * moment - mean * mass);
-}
-
-/* Prefix sums of a row: moments and weights of the numbers before each place. Ends with a barrier. */
-void sum_row(__global const uint *numbers, __global const uint *weights, const uint n, __global ulong *moments,
-             __global uint *mass, __local ulong *shared, __local uint *masses)
+/* Prefix sums of a row: of the numbers before each place the moment, what one run of them explains, and the weight.
+ * Ends with a barrier. */
+void sum_row(const sums_t sums, __global const uint *numbers, __global const uint *weights, const uint n,
+             __global ulong2 *before, __global uint *mass, __local ulong *shared, __local uint *masses)
 {
     const uint item = get_local_id(0), share = (n + LOCAL - 1) / LOCAL;
     const uint begin = item * share, end = begin + share; /* beyond n for the last work-items */
@@ -70,14 +67,13 @@ void sum_row(__global const uint *numbers, __global const uint *weights, const u
         moment += shared[i];
         total += masses[i];
     }
-    if (item == 0)
-        moments[0] = 0;
     if (WEIGHTED && item == 0)
         mass[0] = 0;
     for (uint i = begin; i < n && i < end; ++i) {
         const uint weight = WEIGHTED ? weights[i] : 1;
-        moments[i + 1] = moment += (ulong)numbers[i] * weight;
+        moment += (ulong)numbers[i] * weight;
         total += weight;
+        before[i + 1] = (ulong2)(moment, explained(sums, moment, total));
         if (WEIGHTED)
             mass[i + 1] = total;
     }
@@ -85,18 +81,19 @@ void sum_row(__global const uint *numbers, __global const uint *weights, const u
 }
 
 /* Take a beginning if it explains more than the best so far. */
-void compare(const sums_t sums, __global const ulong *before, const uint begin, const uint end, ulong *most,
-             uint *place)
+void compare(const sums_t sums, __global const ulong2 *before, const ulong moment, const uint begin, const uint end,
+             ulong *most, uint *place)
 {
-    const ulong value = before[begin] + explained(sums, begin, end);
+    const ulong2 there = before[begin];
+    const ulong value = there.y + explained(sums, moment - there.x, run_mass(sums, begin, end));
     *place = value > *most ? begin : *place;
     *most = max(value, *most);
 }
 
 /* Where the last of run + 1 runs begins and what they explain together, for the ends stride, 2 stride, ... above `run`
  * that are in no coarser grid. Several work-items share an end while ends are fewer. Ends with a barrier. */
-void find_beginnings(const sums_t sums, const uint n, const uint run, const uint stride, __global const ulong *before,
-                     __global ulong *after, __global const ushort *fewer, __global ushort *begins,
+void find_beginnings(const sums_t sums, const uint n, const uint run, const uint stride, __global const ulong2 *before,
+                     __global ulong2 *after, __global const ushort *fewer, __global ushort *begins,
                      __local ulong *values, __local uint *places)
 {
     const uint item = get_local_id(0), ends = n / stride - n / stride / RADIX;
@@ -109,15 +106,16 @@ void find_beginnings(const sums_t sums, const uint n, const uint run, const uint
         const uint end = stride * (coarse + number % (RADIX - 1) + 1);
         const uint left_end = stride * coarse, right_end = stride * (coarse + RADIX);
         const bool wanted = item / sharing < at_once && number < ends && end > run;
-        ulong most = 0;
+        ulong moment = 0, most = 0;
         uint place = 0;
         if (wanted) {
             const uint left = left_end > run ? begins[left_end] : run;
             const uint low = max((uint)fewer[end], left);
             const uint high = min(end - 1, right_end <= n ? begins[right_end] : end - 1);
+            moment = before[end].x;
             place = low;
             for (uint begin = low + part; begin <= high; begin += sharing)
-                compare(sums, before, begin, end, &most, &place);
+                compare(sums, before, moment, begin, end, &most, &place);
         }
         if (sharing > 1) {
             values[item] = most;
@@ -137,7 +135,7 @@ void find_beginnings(const sums_t sums, const uint n, const uint run, const uint
             place = places[item];
         }
         if (wanted && part == 0) {
-            after[end] = most;
+            after[end] = (ulong2)(moment, most);
             begins[end] = (ushort)place;
         }
     }
@@ -150,7 +148,7 @@ void find_beginnings(const sums_t sums, const uint n, const uint run, const uint
  *   weights     uint (rows, n), above 0, each row's sum below 2^32; not read unless WEIGHTED
  *   lengths     uint (rows), 1 to n: how many numbers a row has
  *   reciprocals ulong: floor((2^64 - 1) / i) at i from 1 to the largest sum of weights; not read if DIVIDES
- *   scratch     ulong (groups, 3, n + 1): prefix sums of numbers, what is explained before and with a further run
+ *   scratch     ulong2 (groups, 2, n + 1): prefix sums of numbers and what runs explain, before and with a further run
  *   mass        uint (groups, n + 1) if WEIGHTED
  *   begins      ushort (groups, k, n + 1): where the last of 1 to k runs begins, by its end
  *   ends        uint (rows, k): where each run ends
@@ -158,36 +156,32 @@ void find_beginnings(const sums_t sums, const uint n, const uint run, const uint
  * Local memory: 12 bytes per work-item. */
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void scalar_codebooks(
     __global const uint *restrict numbers, __global const uint *restrict weights,
-    __global const ulong *restrict reciprocals, __global const uint *restrict lengths, __global ulong *scratch,
+    __global const ulong *restrict reciprocals, __global const uint *restrict lengths, __global ulong2 *scratch,
     __global uint *mass, __global ushort *begins, __global uint *restrict ends, const uint4 sizes)
 {
     __local ulong values[LOCAL];
     __local uint places[LOCAL];
     const uint item = get_local_id(0), k = sizes.s2, group = get_group_id(0), pitch = sizes.s1 + 1;
-    __global ulong *moments = scratch + (size_t)group * 3 * pitch;
     __global uint *own_mass = mass + (size_t)(WEIGHTED ? group : 0) * pitch;
     __global ushort *own_begins = begins + (size_t)group * k * pitch;
+    const sums_t sums = {reciprocals, own_mass};
     for (uint row = group; row < sizes.s0; row += get_num_groups(0)) {
         const size_t at = (size_t)row * sizes.s1;
         const uint n = lengths[row], runs = min(k, n);
-        __global ulong *before = moments + pitch, *after = before + pitch;
+        __global ulong2 *before = scratch + (size_t)group * 2 * pitch, *after = before + pitch;
         uint top = 1;
         while (RADIX * top <= n)
             top *= RADIX;
-        sum_row(numbers + at, weights + (WEIGHTED ? at : 0), n, moments, own_mass, values, places);
-        const sums_t sums = {moments, reciprocals, own_mass};
-        for (uint end = 1 + item; end <= n; end += LOCAL) {
-            before[end] = explained(sums, 0, end);
+        for (uint end = item; end <= n; end += LOCAL)
             own_begins[end] = 0;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        sum_row(sums, numbers + at, weights + (WEIGHTED ? at : 0), n, before, own_mass, values, places);
         for (uint run = 1; run < runs; ++run) {
             __global ushort *here = own_begins + (size_t)run * pitch;
             /* Of all runs only the last end is wanted. */
             const uint least = run + 1 < runs ? 1 : n;
             for (uint stride = run + 1 < runs ? top : n; stride >= least; stride /= RADIX)
                 find_beginnings(sums, n, run, stride, before, after, here - pitch, here, values, places);
-            __global ulong *swapped = before;
+            __global ulong2 *swapped = before;
             before = after;
             after = swapped;
         }

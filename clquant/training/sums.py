@@ -11,6 +11,7 @@ from clquant.runtime import LocalMemory, PreparedLaunch, Program, Scope, Session
 from clquant.training.blockset import BlockSet, Piece
 
 RUN = 64  # blocks in the order of codewords that a work-item adds up
+_MOST_ALONE, _MOST_COMPONENTS = 1 << 16, 1 << 20  # blocks, and their components, that are added without sorting
 _EACH, _MANY_EACH = 16, 64  # blocks that a work-item counts; of many blocks where there are many codewords
 _MANY, _MANY_BINS, _MOST_BINS = 1 << 20, 1024, 8192  # the last: codewords up to which groups count by themselves first
 _GROUP = 256
@@ -50,6 +51,12 @@ class Sums:
             group = self._session.work_group_size(kernel, _GROUP)
             return self._session.prepare(scope, kernel, items, group, *given)
 
+        rows = piece.blocks, self._order, piece.indices, count
+        table = piece.weights, self.tables, capacity
+        components = piece.count * self._blocks.shape.components
+        if components <= _MOST_COMPONENTS and piece.count <= _MOST_ALONE:
+            items = piece.count * self._blocks.shape.words
+            return [prepared("vq_accumulate", items, *rows, np.uint32(1), *table)]
         starts = program.kernel("vq_starts")
         lanes = self._session.work_group_size(starts, _GROUP, 4)
         within = self._capacity <= min(_MOST_BINS, self._session.limits.local_memory // 8)
@@ -65,5 +72,5 @@ class Sums:
                 *(scope, starts, lanes, lanes, self._counts, capacity, self._starts), LocalMemory(4 * lanes)
             ),
             prepared("vq_order", piece.count, piece.indices, count, self._starts, self._ranks, self._order),
-            prepared(*("vq_accumulate", runs, piece.blocks, self._order, count, piece.weights, self.tables, capacity)),
+            prepared("vq_accumulate", runs, *rows, np.uint32(RUN), *table),
         ]

@@ -35,7 +35,8 @@ class DeviceRows:
         self._is_finite = source.dtype.kind != "f"
         self._bad = scope.empty(4)
         self._threads: ThreadPoolExecutor | None = None
-        self._ahead: tuple[int, int, Future[npt.NDArray[Any]]] | None = None
+        self._portion: tuple[int, npt.NDArray[Any]] | None = None  # the number of its first row; its rows
+        self._ahead: tuple[int, Future[npt.NDArray[Any]]] | None = None  # likewise
 
     def steps(self, first: int, end: int) -> Iterator[tuple[int, int]]:
         """Cut rows into runs of at most `most`, at its multiples."""
@@ -43,14 +44,6 @@ class DeviceRows:
             stop = min((first // self.most + 1) * self.most, end)
             yield first, stop
             first = stop
-
-    def read_ahead(self, first: int, end: int) -> None:
-        """Begin to read rows that will be asked for next, if that takes time."""
-        if self.source.is_lazy and first < end:
-            if self._threads is None:
-                self._threads = ThreadPoolExecutor(1)
-                self._scope.at_end(self._threads.shutdown)
-            self._ahead = first, end, self._threads.submit(self.source.raw, first, end)
 
     def ends(self) -> tuple[float, float]:
         """The least and the largest number; raises where one is not finite."""
@@ -81,7 +74,7 @@ class DeviceRows:
         for begin, stop in self.steps(first, end):
             offset = (begin - first) * row_bytes
             if not self._is_converted(fixed):
-                session.write(target, fixed.encode(finite(self._read(begin, stop), begin), begin), offset)
+                session.write(target, fixed.encode(finite(self.read(begin, stop), begin), begin), offset)
                 continue
             with session.scope() as scope:
                 raw, place = self._raw(scope, begin, stop)
@@ -133,20 +126,37 @@ class DeviceRows:
             return cast(Buffer, array.base_data), array.offset // array.dtype.itemsize + first * self.source.components
         begin = first // self.most * self.most
         if begin not in self._kept:
-            own = np.ascontiguousarray(self._read(first, end))
+            own = np.ascontiguousarray(self.read(first, end))
             own = own.astype(own.dtype.newbyteorder("="), copy=False)
             if not self._keep or first != begin:
                 return scope.copy_of(own), 0
             self._kept[begin] = self._scope.copy_of(own)
         return self._kept[begin], (first - begin) * self.source.components
 
-    def _read(self, first: int, end: int) -> npt.NDArray[Any]:
-        """Rows of the host, read ahead or now."""
-        if self._ahead is not None and self._ahead[:2] == (first, end):
-            rows = self._ahead[2].result()
-            self._ahead = None
-            return rows
-        return self.source.raw(first, end)
+    def read(self, first: int, end: int) -> npt.NDArray[Any]:
+        """Rows of the host within one step; what is lazy is read a whole step at once, while the next one is read."""
+        if not self.source.is_lazy:
+            return self.source.raw(first, end)
+        begin = first // self.most * self.most
+        if self._portion is None or self._portion[0] != begin:
+            self._portion = None
+            self._portion = begin, self._taken(begin)
+        return self._portion[1][first - begin : end - begin]
+
+    def _taken(self, begin: int) -> npt.NDArray[Any]:
+        """A step's rows, read ahead or now; the next ones are begun."""
+        after, count = begin + self.most, self.source.count
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead[0] == begin:
+            rows = ahead[1].result()
+        else:
+            rows = self.source.raw(begin, min(after, count))
+        if after < count:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(1)
+                self._scope.at_end(self._threads.shutdown)
+            self._ahead = after, self._threads.submit(self.source.raw, after, min(after + self.most, count))
+        return rows
 
     def _begin_check(self) -> None:
         if not self._is_finite:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Array, Buffer, Session
+from clquant.runtime import Array, Buffer, Scope, Session
 from clquant.training.blocks import BlockShape
 from clquant.training.part import Rows
 from clquant.training.search import Search, open_search
@@ -30,12 +30,9 @@ def runs_of(rows: DeviceRows, fixed: FixedPoint) -> Iterator[Run]:
     if whole is not None:
         yield 0, whole, count
         return
-    steps = list(rows.steps(0, count))
-    for (first, end), (begin, stop) in zip(steps, [*steps[1:], (count, count)], strict=True):
+    for first, end in rows.steps(0, count):
         with rows.session.scope() as scope:
-            words = rows.words(scope, fixed, first, end)
-            rows.read_ahead(begin, stop)
-            yield first, words, end - first
+            yield first, rows.words(scope, fixed, first, end), end - first
 
 
 def nearest(
@@ -49,13 +46,14 @@ def nearest(
                 search.run(words, number, shape.columns, cast(Buffer, made.data), first, index="int")
             else:
                 with session.scope() as scope:
-                    labels = _labels(session, scope, search, words, number, shape)
+                    labels = _labels(scope, search, words, number, shape)
                     made[first : first + number] = session.download(labels, number, np.int32)
     return session.hand_over(made) if isinstance(made, Array) else made
 
 
-def _labels(session: Session, scope: Any, search: Search, words: Buffer, number: int, shape: BlockShape) -> Buffer:  # noqa: ARG001
-    labels: Buffer = scope.empty(4 * number)
+def _labels(scope: Scope, search: Search, words: Buffer, number: int, shape: BlockShape) -> Buffer:
+    """The index of the nearest codeword of each row of a run."""
+    labels = scope.empty(4 * number)
     search.run(words, number, shape.columns, labels, index="int")
     return labels
 
@@ -70,7 +68,7 @@ def squared_errors(
         words = outer.copy_of(np.ascontiguousarray(codebook))
         for first, rows, number in runs:
             with session.scope() as scope:
-                labels = _labels(session, scope, search, rows, number, shape)
+                labels = _labels(scope, search, rows, number, shape)
                 errors = scope.empty(8 * number)
                 session.launch(kernel, number, group, rows, np.uint32(number), words, labels, errors)
                 found = session.download(errors, number, np.uint64)

@@ -24,6 +24,7 @@ from clquant.vectors.rows import RowSource
 Words = npt.NDArray[np.integer[Any]]
 _DEVICE_SHARE = 3  # rows take at most a third of a device's memory, beside samples and what steps need
 _MOST_AT_ONCE = 1 << 26  # bytes of rows in a portion, or a quarter of the host memory that they may take
+_MOST_OF_CHUNKS = 1 << 28  # of rows that are whole chunks of a store, which reads several at the same time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,8 +50,17 @@ def rows_of(source: RowSource, queue: CommandQueue | None, memory: int) -> Itera
     with session.scope() as scope:
         keep = source.dtype.itemsize > 1 and not source.is_lazy
         keep = keep and 2 * source.nbytes <= session.limits.global_memory // _DEVICE_SHARE
-        most = max(1, min(_MOST_AT_ONCE, memory // 4) // (source.components * max(source.dtype.itemsize, 2)))
+        most = _rows_at_once(source, min(memory // 4, session.limits.max_alloc))
         yield HeldRows(DeviceRows(session, scope, source, keep, most), memory)
+
+
+def _rows_at_once(source: RowSource, room: int) -> int:
+    """Of a portion of at most so many bytes: of a store whole chunks, so that none is read twice."""
+    chunk = source.chunk_rows
+    chunks = min(room, _MOST_OF_CHUNKS) // (source.components * source.dtype.itemsize * chunk)
+    if chunk > 1 and chunks > 0:
+        return chunks * chunk
+    return max(1, min(room, _MOST_AT_ONCE) // (source.components * max(source.dtype.itemsize, 2)))
 
 
 class HeldRows:

@@ -16,6 +16,7 @@ from clquant.training.part import Rows, Worst
 from clquant.training.parted import PartedBlocks, steps_on
 from clquant.vectors.device_rows import DeviceRows
 from clquant.vectors.fixed_point import FixedPoint
+from clquant.vectors.rows import finite
 
 Weights = npt.NDArray[np.uint16] | None
 
@@ -72,19 +73,18 @@ class LazySums:
         return made
 
     def _read(self, numbers: npt.NDArray[np.int64]) -> Rows:
-        """Rows by their numbers, which are near each other."""
+        """Rows of one portion by their numbers."""
         begin = int(numbers.min())
-        rows = self._rows.source.read(begin, int(numbers.max()) + 1)
-        return self._fixed.encode(rows[numbers - begin], begin)
+        rows = self._rows.read(begin, int(numbers.max()) + 1)[numbers - begin]
+        return self._fixed.encode(finite(rows, begin), begin)
 
     def _commit(self, codebook: Rows) -> None:
         self._session.write(self._words.moved, np.ascontiguousarray(codebook))
         self._words.commit(len(codebook))
 
     def _portions(self) -> Iterator[tuple[int, Lloyd]]:
-        """The number of each portion's first row, and steps on its rows; the next one is read meanwhile."""
-        count = self._rows.source.count
-        for first, end in self._rows.steps(0, count):
+        """The number of each portion's first row, and steps on its rows."""
+        for first, end in self._rows.steps(0, self._rows.source.count):
             blocks, lloyd = self._steps(end - first)
             begin = first
             for piece in blocks.pieces:
@@ -92,7 +92,6 @@ class LazySums:
                 if self._weights is not None:
                     self._session.write(piece.weights, self._weights[begin : begin + piece.count])
                 begin += piece.count
-            self._rows.read_ahead(end, min(end + self._rows.most, count))
             yield first, lloyd
 
     def _steps(self, count: int) -> tuple[BlockSet, Lloyd]:

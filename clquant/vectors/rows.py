@@ -55,6 +55,12 @@ class RowSource:
         """Whether the rows are a device array."""
         return isinstance(self.source, Array)
 
+    @property
+    def chunk_rows(self) -> int:
+        """Rows of a chunk of a store; 1 if it has none."""
+        chunks = getattr(self.source, "chunks", None)
+        return int(chunks[0]) if self.is_lazy and chunks else 1
+
     def on_host(self) -> RowSource:
         """The same rows, downloaded if they are a device array."""
         return RowSource(self.raw(0, self.count), False) if self.is_on_device else self

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.runtime import (
+    Array,
     CommandQueue,
     InvalidArgument,
     InvalidType,
@@ -33,7 +34,8 @@ FLOAT_BITS = 40
 EXACT_WEIGHT_BITS, WEIGHT_BITS = 32, 28
 # Sums of weighted values are taken in two halves of so many bits, each exact in 64 bits.
 HALF_BITS = 20
-VALUES_PER_LAUNCH = 1 << 22
+VALUES_PER_LAUNCH, VALUES_PER_CPU_LAUNCH = 1 << 24, 1 << 22
+_THERE = ("f2", "i2", "u2")  # device arrays that the device takes as they are
 _KINDS = "integers of 8 or 16 bits, float16, bfloat16, float32 or float64"
 
 
@@ -53,7 +55,8 @@ def scalar_codebook(
     ----------
     values : array_like
         Numbers of any shape: 8- or 16-bit integers, float16, bfloat16 (of `ml_dtypes`), float32 or float64; finite, and
-        at most 65,536 different ones (per row if `axis` is 1).
+        at most 65,536 different ones (per row if `axis` is 1). A device array of 16-bit numbers without weights whose
+        rows have 1,024 to 65,536 stays there.
     k : int
         1 to the number of values.
     sample_weight : array_like, optional
@@ -107,18 +110,20 @@ def scalar_codebook(
     k = params.integer("k", k, 1, rows.shape[1])
     weights = None if sample_weight is None else _weights(sample_weight, numbers.shape).reshape(rows.shape)
     call = Progress(progress)
-    session = open_session(queue)
-    found = np.empty((len(rows), k))
-    step = 1 if rows.shape[1] > MAX_DISTINCT else max(VALUES_PER_LAUNCH // rows.shape[1], 1)
-    for begin in range(0, len(rows), step):
+    session, count = open_session(queue, [rows] if isinstance(rows, Array) else []), rows.shape[0]
+    found, most = np.empty((count, k)), VALUES_PER_CPU_LAUNCH if session.limits.is_cpu else VALUES_PER_LAUNCH
+    step = 1 if rows.shape[1] > MAX_DISTINCT else max(most // rows.shape[1], 1)
+    for begin in range(0, count, step):
         part = slice(begin, begin + step)
         found[part] = _codebooks(session, rows[part], None if weights is None else weights[part], k)
-        call.report(min(begin + step, len(rows)), len(rows))
+        call.report(min(begin + step, count), count)
     return found if axis == 1 else found[0]
 
 
-def _numbers(values: Any, bfloat16: bool) -> npt.NDArray[Any]:
+def _numbers(values: Any, bfloat16: bool) -> npt.NDArray[Any] | Array:
     """The values as an array of integers or floats; bits of bfloat16 numbers become float32."""
+    if isinstance(values, Array) and not bfloat16 and values.dtype.str[1:] in _THERE and values.flags.c_contiguous:
+        return values
     found = params.array("values", values, _KINDS)
     if bfloat16:
         if found.dtype != np.uint16:
@@ -146,11 +151,12 @@ def _weights(sample_weight: Any, shape: tuple[int, ...]) -> npt.NDArray[np.float
 
 
 def _codebooks(
-    session: Session, rows: npt.NDArray[Any], weights: npt.NDArray[np.float64] | None, k: int
+    session: Session, rows: npt.NDArray[Any] | Array, weights: npt.NDArray[np.float64] | None, k: int
 ) -> npt.NDArray[np.float64]:
     """(m, k) codebooks of the rows of a matrix."""
     if weights is None and is_counted(rows):
         return _repeats_last(counted_codebooks(session, rows, k))
+    rows = params.array("values", rows, _KINDS)
     if rows.shape[1] > MAX_DISTINCT:
         rows, weights = _distinct(rows, weights)
     mass = None if weights is None else _whole_weights(weights)

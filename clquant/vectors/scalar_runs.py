@@ -9,6 +9,7 @@ from clquant.runtime import Buffer, Kernel, Limits, Scope, Session, kernel_for_g
 
 GROUPS_PER_UNIT = 8
 GROUP = 256
+_RADIX, _RADIX_OF_CPUS = 8, 2  # of grids: few barriers, or few comparisons
 
 
 def best_runs(
@@ -41,13 +42,14 @@ def find_runs(
     def build(local: int) -> Kernel:
         constants = {
             "LOCAL": local,
+            "RADIX": _RADIX_OF_CPUS if session.limits.is_cpu else _RADIX,
             "WEIGHTED": int(weights is not None),
             "DIVIDES": int(weights is not None and not total),
         }
         return session.program("vectors/scalar_runs.cl", **constants).kernel("scalar_codebooks")
 
     kernel, local = kernel_for_group(session, group_size(session.limits), build)
-    groups = group_count(session.limits, rows, 8 * 3 * (n + 1) + 2 * k * (n + 1) + 4 * (n + 1))
+    groups = group_count(session.limits, rows, (32 + 2 * k + 4) * (n + 1))
     largest = n if weights is None else total
     reciprocals = np.iinfo(np.uint64).max // np.maximum(np.arange(largest + 1, dtype=np.uint64), 1)
     ends = scope.empty(4 * rows * k)
@@ -59,7 +61,7 @@ def find_runs(
         weights=weights or numbers,
         reciprocals=scope.upload(reciprocals),
         lengths=lengths,
-        scratch=scope.empty(groups * 8 * 3 * (n + 1)),
+        scratch=scope.empty(groups * 32 * (n + 1)),
         mass=scope.empty(4 if weights is None else groups * 4 * (n + 1)),
         begins=scope.empty(groups * 2 * k * (n + 1)),
         ends=ends,

@@ -17,6 +17,7 @@ class Columns:
     def __init__(self, source: RowSource, own: slice) -> None:
         self._source, self._own = source, own
         self.shape, self.dtype = (source.count, own.stop - own.start), source.dtype
+        self.chunks = (source.chunk_rows,)
 
     def __getitem__(self, rows: slice) -> npt.NDArray[Any]:
         """Some rows."""
@@ -36,6 +37,7 @@ class Made:
     ) -> None:
         self._source, self._make = source, make
         self.shape, self.dtype = (source.count, components), np.dtype(dtype)
+        self.chunks = (source.chunk_rows,)
 
     def __getitem__(self, rows: slice) -> npt.NDArray[Any]:
         """Some rows."""

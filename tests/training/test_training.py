@@ -10,7 +10,7 @@ import pyopencl.array
 import pytest
 
 from clquant import VQCodec, images, runtime
-from clquant.training import training
+from clquant.training import sums, training
 from clquant.training.blocks import BlockShape
 from clquant.training.blockset import BlockSet
 from clquant.training.selection import Selection
@@ -69,7 +69,13 @@ def assert_trained(queue: Any, pictures: list[Bytes], size: int, weights: Any = 
 @pytest.mark.parametrize("refine", [0, 1, 4])
 @pytest.mark.parametrize(
     ("limits", "variant"),
-    [("", None), ("max_alloc=900,work_group=4", None), ("", "portable"), ("max_alloc=900,work_group=1", "portable")],
+    [
+        ("", None),
+        ("max_alloc=900,work_group=4", None),
+        ("", "portable"),
+        ("", "sorted"),
+        ("max_alloc=900,work_group=1", "sorted"),
+    ],
 )
 def test_training_equals_the_reference(
     queue: Any,
@@ -82,7 +88,9 @@ def test_training_equals_the_reference(
 ) -> None:
     monkeypatch.setenv("CLQUANT_LIMITS", limits)
     if variant:
-        monkeypatch.setenv("CLQUANT_VARIANT", variant)
+        monkeypatch.setenv("CLQUANT_VARIANT", "portable")
+    if variant == "sorted":
+        monkeypatch.setattr(sums, "_MOST_ALONE", 0)
     pictures = [gray(rng, 30, 28), gray(rng, 9, 33)]
     assert_trained(queue, pictures, 13, init=init, refine=refine, max_iter=30, random_state=refine)
 

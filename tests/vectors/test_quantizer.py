@@ -154,6 +154,24 @@ def test_portions_give_the_same_bits(
         assert model.inertia_ == inertia
 
 
+def test_no_chunk_of_a_store_is_read_twice(
+    queue: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, reads = table(rng, 257, 5), []
+
+    class Store:
+        shape, dtype, chunks = given.shape, given.dtype, (60, 5)
+
+        def __getitem__(self, rows: slice) -> Any:
+            reads.append((rows.start, rows.stop))
+            return given[rows]
+
+    monkeypatch.setattr(fit, "_MOST_OF_CHUNKS", 150 * given[0].nbytes)
+    model = VectorQuantizer(4, refine=0, queue=queue).fit(given)
+    np.testing.assert_array_equal(model.predict(Store()), model.labels_)
+    assert reads == [(0, 120), (120, 240), (240, 257)]
+
+
 def test_files_of_vectors(queue: Any, rng: np.random.Generator, tmp_path: pathlib.Path) -> None:
     given = table(rng, 40, 5)
     for suffix, dtype in ((".bvecs", np.uint8), (".fvecs", np.float32)):

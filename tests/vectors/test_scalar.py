@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyopencl.array
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -60,7 +61,7 @@ def test_work_groups_of_every_size_and_all_ways_in_give_the_same_bits(
     weights = rng.random(values.shape) * (rng.random(values.shape) < 0.9) if weighted else None
     rows = scalar_codebook(values, 6, weights, axis=1, queue=queue)
     monkeypatch.setattr(scalar_runs, "group_size", lambda limits: min(local, limits.work_group))
-    monkeypatch.setattr(scalar, "VALUES_PER_LAUNCH", 300)
+    monkeypatch.setattr(scalar, "VALUES_PER_CPU_LAUNCH", 300)
     assert np.array_equal(scalar_codebook(values, 6, weights, axis=1, queue=queue), rows)
     alone = [scalar_codebook(values[i], 6, None if weights is None else weights[i], queue=queue) for i in range(5)]
     assert np.array_equal(alone, rows)
@@ -80,6 +81,8 @@ def test_counted_rows_give_the_bits_of_sorted_ones(
         monkeypatch.setattr(module, "group_size", lambda limits: min(local, limits.work_group))
     assert np.array_equal(scalar_codebook(values, 6, axis=1, queue=queue), expected)
     assert np.array_equal(expected[3], [3, 7, 9, 9, 9, 9])
+    there = pyopencl.array.to_device(queue, values)
+    assert np.array_equal(scalar_codebook(there[1:], 6, axis=1), expected[1:])
     if dtype == "f2":
         monkeypatch.setattr(scalar_counts, "LEAST_COUNTED", 1 << 20)
         assert np.array_equal(scalar_codebook(values, 6, axis=1, queue=queue), expected)
@@ -88,6 +91,8 @@ def test_counted_rows_give_the_bits_of_sorted_ones(
             values[2, 5] = wrong
             with pytest.raises(clquant.ClquantError, match=f"values has the value {wrong}; allowed: finite numbers"):
                 scalar_codebook(values, 6, axis=1, queue=queue)
+            with pytest.raises(clquant.ClquantError, match=f"values has the value {wrong}; allowed: finite numbers"):
+                scalar_codebook(pyopencl.array.to_device(queue, values), 6, axis=1)
 
 
 def test_bfloat16_bits_are_the_floats_they_stand_for(rng: np.random.Generator) -> None:
@@ -110,7 +115,8 @@ def test_long_vectors_are_counted_first(rng: np.random.Generator, monkeypatch: p
 
 
 def test_progress_is_told_and_stops(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scalar, "VALUES_PER_LAUNCH", 20)
+    for name in ("VALUES_PER_LAUNCH", "VALUES_PER_CPU_LAUNCH"):
+        monkeypatch.setattr(scalar, name, 20)
     told: list[tuple[int, int]] = []
     scalar_codebook(rng.random((5, 10)), 2, axis=1, progress=lambda *at: told.append(at))
     assert told == [(2, 5), (4, 5), (5, 5)]
