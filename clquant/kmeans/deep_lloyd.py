@@ -22,11 +22,12 @@ from clquant.runtime import LocalMemory, Scope, Session, Variant
 VARIANTS = (
     Variant(
         "lanes",
-        "kmeans/deep_lloyd_lanes.cl",
+        "kmeans/deep_lloyd.cl",
         lambda limits: limits.is_cpu and not limits.is_simulator,
+        {"LANES": 8, "RUN": 16},
         gain=1.74,
     ),
-    Variant("portable", "kmeans/deep_lloyd.cl"),
+    Variant("portable", "kmeans/deep_lloyd.cl", constants={"LANES": 1}),
 )
 # Cells of candidates are this many times as long as those of points, as a power of two.
 _LIST_STEP = 2
@@ -114,7 +115,8 @@ class DeepLloyd:
         session, extent = self._session, (*self._space.extent, 0)[:4]
         form = session.choose(VARIANTS)
         weighted = {"WEIGHTED": int(part.weights is not None), "WIDE_WEIGHTS": int(self._colors.wide)}
-        kernel = session.program(form.file, **self._space.constants(), **weighted).kernel("sum_points")
+        program = session.program(form.file, **form.constants, **self._space.constants(), **weighted)
+        kernel = program.kernel("sum_points")
         given = {
             "segments": part.segments,
             "n_segments": np.uint32(part.n_segments),
@@ -130,13 +132,12 @@ class DeepLloyd:
             "list_shift": np.int32(cells.shift),
             **own,
         }
-        if form.name == "lanes":
-            session.launch(kernel, int(own["copies"]), 1, **given)
-            return
-        wanted = min(_GROUP, max(_MIN_GROUP, part.n_points // part.n_segments))
-        group = session.work_group_size(kernel, wanted, _LOCAL_BYTES)
+        groups, group = int(own["copies"]), 1
+        if form.name == "portable":
+            wanted = min(_GROUP, max(_MIN_GROUP, part.n_points // part.n_segments))
+            groups, group = part.n_segments, session.work_group_size(kernel, wanted, _LOCAL_BYTES)
         given |= {"found": LocalMemory(4 * group), "least": LocalMemory(8 * group)}
-        session.launch(kernel, part.n_segments * group, group, **given)
+        session.launch(kernel, groups * group, group, **given)
 
     def _cells(
         self, lister: CandidateLister, part: DeepPoints, k: int, lists: dict[tuple[int, bool], CandidateGrid]
