@@ -25,10 +25,7 @@
 #define COUNT_MASK 0x7FFFFFFFu
 
 #if CRITERION == WEIGHTED
-#define WHOLE_LEVELS 6
 __constant uint WEIGHTS[CHANNELS] = {WEIGHT_LIST};
-#else
-#define WHOLE_LEVELS 12
 #endif
 
 /* Nodes of `level` along a picture of `length` pixels. */
@@ -81,11 +78,13 @@ inline ulong pixels_inside(uint x, uint y, uint level, uint width, uint height)
     return min(side, width - left) * min(side, height - top);
 }
 
-/* floor(bound * n^2 / 2^32) as (high, low); bound < 2^60 and n < 2^32 keep the product under 2^124. */
-inline ulong2 deviation_limit(ulong n, ulong bound)
+/* floor(bound * n^2 / 2^32), as is the bound (high, low): below 2^77, as n < 2^32 keeps the result under 2^109. */
+inline ulong2 deviation_limit(ulong n, ulong2 bound)
 {
-    ulong n2 = n * n, low = n2 * bound, high = mul_hi(n2, bound);
-    return (ulong2)(high >> 32, upsample((uint)high, (uint)(low >> 32)));
+    ulong n2 = n * n, upper = n2 * bound.x, lower = mul_hi(n2, bound.y);
+    ulong low = upper << 32, part = lower << 32 | n2 * bound.y >> 32;
+    ulong high = mul_hi(n2, bound.x) << 32 | upper >> 32;
+    return (ulong2)(high + (lower >> 32) + (ulong)(low + part < low), low + part);
 }
 
 /* n * squares - sum^2, n^2 times the variance, as (high, low): at most 255^2 * n^2 < 2^80. */
@@ -108,10 +107,10 @@ inline ulong small_limit(uint n, ulong bound)
     return n2 * (bound >> 32) + (n2 * (bound & 0xFFFFFFFFUL) >> 32);
 }
 
-/* The same of a whole node (4^level pixels) of a level up to WHOLE_LEVELS. */
+/* The same of a whole node (4^level pixels) of a level up to TILE_LEVEL. */
 inline ulong whole_limit(uint level, ulong bound)
 {
-    return level <= 8 ? bound >> (32 - 4 * level) : bound << (4 * level - 32);
+    return bound >> (32 - 4 * level);
 }
 
 /* What the bands of a node say together, one band after another: with weights the sum of n^2 times their variances,
@@ -164,9 +163,8 @@ inline void add_outcome(verdict_t *verdict, int within)
 #endif
 }
 
-/* Adds band c of a node of n <= 2^16 pixels, or of a whole one of a level up to WHOLE_LEVELS, whose n^2 times the
- * variance is `scaled`. Level 12: sums below 2^32, n times the squares at most 255^2 * 2^48 < 2^64, the limit below
- * 2^48 * 2^16. With weights, n <= 2^12: variances below 2^40, their total below 2^52, the limit at most 2^60 / 2^8. */
+/* Adds band c of a node of n <= 2^12 pixels, whose n^2 times the variance is `scaled`: below 2^40, with weights their
+ * total below 2^52. */
 inline void add_band(verdict_t *verdict, uint c, ulong scaled, ulong limit)
 {
 #if CRITERION == WEIGHTED

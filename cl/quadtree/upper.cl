@@ -1,139 +1,146 @@
-/* The levels above the tiles, up to the root: Masina and Stedile, section 5.2; the paper finishes these on the host.
+/* A level of the quadtree from the level below it: above the tiles, and every level of 16-bit pictures. Masina and Stedile,
+ * section 5.2; the paper finishes these levels on the host.
  *
- * Constants besides those of quadtree/quadtree.h: SPAN, the most levels of one launch; GROUP, the work-group size. */
-
+ * Sums have 64 bits: fewer than 2^32 pixels of 16 bits keep sums below 2^48 and squares below 2^64.
+ *
+ * Constants besides those of quadtree/quadtree.h: BELOW, what lies below: 16-bit pixels (0), packed wide words (1), or
+ * sums and squares (2); DEEP 1 for 16-bit pictures.
+ */
 #include "quadtree/quadtree.h"
-#include "common/compile_hints.h"
 
-/* Bands whose loads do not wait for one another; more would not fit the registers. Alone, as on CPUs, a work-item finds
- * them in its cache, and several would take a compiler longer than the levels take. */
-#if GROUP == 1
-#define AT_ONCE 1u
+#define PIXELS 0
+#define PACKED 1
+#define PAIRS 2
+
+#if DEEP
+typedef ushort2 extent_t;
+#define LAST_VALUE 65535u
 #else
-#define AT_ONCE (BANDS < 4 ? BANDS : 4u)
+typedef uchar2 extent_t;
+#define LAST_VALUE 255u
 #endif
-#define FIRST_NODES (1u << (2 * SPAN - 2))
-#define NODES (FIRST_NODES + FIRST_NODES / 3 + 1)
 
-/* `levels` <= SPAN levels from `first` on, from the level below them.
- *
- * NDRange: one work-group of GROUP work-items per node of level first + SPAN - 1, in row order.
- * below: the statistics of level first - 1; with `packed`, BANDS planes of wide words, else 2 * BANDS planes: sums,
- * squares, sums, ... stats: 2 * BANDS planes of each level, one level after another. nodes: leaves under each node, and
- * STOP, from below_nodes_at on for the level below and from nodes_at on for these. extents: with the range criterion,
- * CHANNELS planes of (least, greatest) of each level, likewise. *_at: in elements.
- * Local memory: 16 * BANDS + 4 bytes per node of a group (NODES), and 2 * CHANNELS for extents. */
-__kernel SMALL __attribute__((reqd_work_group_size(GROUP, 1, 1))) void quadtree_upper(
-    __global const ulong *below, uint below_at, uint packed, __global ulong *stats, uint stats_at, __global uint *nodes,
-    uint below_nodes_at, uint nodes_at, __global uchar2 *extents, uint below_extents_at, uint extents_at, uint width,
-    uint height, uint first, uint levels, uint floor_level, ulong bound)
+/* What a band of a node adds up to. */
+typedef struct {
+    ulong sum, squares;
+    uint least, greatest;
+} totals_t;
+
+/* Value of a band of a pixel: a channel, or luma. */
+inline uint band_value(__global const ushort *pixel, uint band)
 {
-    __local ulong2 pairs[BANDS * NODES];
-    __local uint count[NODES];
+    return band < CHANNELS ? pixel[band]
+                           : (19595u * pixel[0] + 38470u * pixel[CHANNELS > 2 ? 1 : 0] +
+                              7471u * pixel[CHANNELS > 2 ? 2 : 0] + 32768u) >>
+                                 16;
+}
+
+/* A level's nodes: as sums and squares (BANDS pairs of planes), leaves under each and STOP, extents (CHANNELS planes of
+ * (least, greatest), with the range criterion). */
+typedef struct {
+    __global ulong *stats;
+    __global uint *nodes;
+    __global extent_t *extents;
+    uint rows, columns;
+} level_t;
+
+/* Adds band `band` of the child `at` in a level that is of a kind like BELOW. */
+inline void add_child(totals_t *totals, const level_t *below, int kind, size_t at, uint band)
+{
+    const size_t cells = (size_t)below->rows * below->columns;
+    if (kind == PIXELS) {
+        const ulong value = band_value((__global const ushort *)below->stats + at * CHANNELS, band);
+        totals->sum += value;
+        totals->squares += value * value;
+        totals->least = min(totals->least, (uint)value);
+        totals->greatest = max(totals->greatest, (uint)value);
+        return;
+    }
+    if (kind == PACKED) {
+        const ulong word = below->stats[band * cells + at];
+        totals->sum += word >> WIDE_SHIFT;
+        totals->squares += word & WIDE_MASK;
+    } else {
+        totals->sum += below->stats[2 * band * cells + at];
+        totals->squares += below->stats[(2 * band + 1) * cells + at];
+    }
 #if CRITERION == RANGE
-    __local uchar2 reach[CHANNELS * NODES];
+    const extent_t extent = below->extents[band * cells + at];
+    totals->least = min(totals->least, (uint)extent.x);
+    totals->greatest = max(totals->greatest, (uint)extent.y);
 #endif
-    uint lid = get_local_id(0), group_cols = along(width, first + SPAN - 1);
-    uint group_x = get_group_id(0) % group_cols, group_y = get_group_id(0) / group_cols;
-    uint below_cols = along(width, first - 1), below_cells = below_cols * along(height, first - 1);
-    uint from = 0, to = 0;
-    for (uint s = 0; s < levels; ++s) {
-        uint level = first + s, here = FIRST_NODES >> (2 * s);
-        uint cols = along(width, level), cells = cols * along(height, level);
-        for (uint j = lid; j < here; j += GROUP) {
-            uint x = (group_x << (SPAN - 1 - s)) + even_bits(j), y = (group_y << (SPAN - 1 - s)) + even_bits(j >> 1);
-            ulong n = pixels_inside(x, y, level, width, height);
-            uint leaves = 0, node = y * cols + x;
-            /* Loads of a child outside the picture go to child 0 and count for nothing: no load waits for another. */
-            uint children[4], inside[4];
-#pragma unroll
-            for (uint q = 0; q < 4; ++q) {
-                uint child_x = 2 * x + (q & 1u), child_y = 2 * y + (q >> 1);
-                inside[q] = pixels_inside(child_x, child_y, level - 1, width, height) > 0;
-                children[q] = s > 0 ? from + 4 * j + q : inside[q] ? child_y * below_cols + child_x : 0u;
+}
+
+/* Makes the node (x, y) of n pixels from those below; stops a split where it is uniform, or `is_floor`. */
+inline void make_node(const level_t *below, int kind, const level_t *level, uint x, uint y, ulong n, int is_floor,
+                      ulong2 bound, __global uchar *means)
+{
+    const size_t node = (size_t)y * level->columns + x, cells = (size_t)level->rows * level->columns;
+    const uint x_end = min(2 * x + 2, below->columns), y_end = min(2 * y + 2, below->rows);
+    const ulong2 limit = deviation_limit(n, bound);
+    uint leaves = 0;
+    verdict_t verdict = no_verdict();
+    for (uint band = 0; band < BANDS; ++band) {
+        totals_t totals = {0, 0, LAST_VALUE, 0};
+        for (uint v = 2 * y; v < y_end; ++v)
+            for (uint u = 2 * x; u < x_end; ++u) {
+                const size_t child = (size_t)v * below->columns + u;
+                add_child(&totals, below, kind, child, band);
+                if (band == 0)
+                    leaves += kind == PIXELS ? 1u : below->nodes[child] & COUNT_MASK;
             }
-#pragma unroll
-            for (uint q = 0; q < 4; ++q)
-                leaves += inside[q] * ((s > 0 ? count[children[q]] : nodes[below_nodes_at + children[q]]) & COUNT_MASK);
-            int whole = level <= WHOLE_LEVELS && n == 1UL << (2 * level);
-            ulong limit = whole ? whole_limit(level, bound) : 0;
-            ulong2 wide_limit = whole ? (ulong2)(0, 0) : deviation_limit(n, bound);
-            verdict_t verdict = no_verdict();
-            for (uint first_band = 0; first_band < BANDS; first_band += AT_ONCE) {
-                ulong sum[AT_ONCE], squares[AT_ONCE];
-#pragma unroll
-                for (uint k = 0; k < AT_ONCE; ++k)
-                    sum[k] = squares[k] = 0;
-                uint many = min((uint)AT_ONCE, BANDS - first_band);
-                if (s > 0) {
-#pragma unroll
-                    for (uint i = 0; i < 4 * AT_ONCE; ++i) {
-                        if (i >> 2 >= many)
-                            continue;
-                        ulong2 pair = pairs[(first_band + (i >> 2)) * NODES + children[i & 3u]];
-                        sum[i >> 2] += inside[i & 3u] * pair.x;
-                        squares[i >> 2] += inside[i & 3u] * pair.y;
-                    }
-                } else if (packed) {
-#pragma unroll
-                    for (uint i = 0; i < 4 * AT_ONCE; ++i) {
-                        if (i >> 2 >= many)
-                            continue;
-                        ulong word = below[below_at + (first_band + (i >> 2)) * below_cells + children[i & 3u]];
-                        sum[i >> 2] += inside[i & 3u] * (word >> WIDE_SHIFT);
-                        squares[i >> 2] += inside[i & 3u] * (word & WIDE_MASK);
-                    }
-                } else {
-#pragma unroll
-                    for (uint i = 0; i < 4 * AT_ONCE; ++i) {
-                        if (i >> 2 >= many)
-                            continue;
-                        uint plane = below_at + 2 * (first_band + (i >> 2)) * below_cells;
-                        sum[i >> 2] += inside[i & 3u] * below[plane + children[i & 3u]];
-                        squares[i >> 2] += inside[i & 3u] * below[plane + below_cells + children[i & 3u]];
-                    }
-                }
-#pragma unroll
-                for (uint k = 0; k < AT_ONCE; ++k) {
-                    uint c = first_band + k;
-                    if (c >= BANDS)
-                        continue;
-                    pairs[c * NODES + to + j] = (ulong2)(sum[k], squares[k]);
-                    if (n > 0) {
-                        stats[stats_at + 2 * c * cells + node] = sum[k];
-                        stats[stats_at + (2 * c + 1) * cells + node] = squares[k];
-                    }
+        level->stats[2 * band * cells + node] = totals.sum;
+        level->stats[(2 * band + 1) * cells + node] = totals.squares;
 #if CRITERION == RANGE
-                    uchar2 extent = NO_EXTENT;
-#pragma unroll
-                    for (uint q = 0; q < 4; ++q) {
-                        uchar2 other = s > 0 ? reach[c * NODES + children[q]]
-                                             : extents[below_extents_at + c * below_cells + children[q]];
-                        extent = inside[q] ? join_extents(extent, other) : extent;
-                    }
-                    reach[c * NODES + to + j] = extent;
-                    if (n > 0)
-                        extents[extents_at + c * cells + node] = extent;
-                    add_extent(&verdict, extent, bound);
+        level->extents[band * cells + node] = (extent_t)(totals.least, totals.greatest);
+        verdict.within &= (ulong)(totals.greatest - totals.least) << 16 <= bound.y;
 #else
-                    if (whole)
-                        add_band(&verdict, c, (squares[k] << (2 * level)) - (ulong)(uint)sum[k] * (uint)sum[k], limit);
-                    else
-                        add_wide_band(&verdict, c, sum[k], squares[k], n, wide_limit);
+        add_wide_band(&verdict, band, totals.sum, totals.squares, n, limit);
 #endif
-                }
-            }
-            int uniform = n > 0 && (whole ? is_uniform(&verdict, limit) : is_uniform_wide(&verdict, wide_limit));
-            uint entry = level <= floor_level || uniform ? STOP | 1u : leaves;
-            count[to + j] = entry;
-            if (n > 0)
-                nodes[nodes_at + node] = entry;
+#if DEEP
+        if (band < CHANNELS)
+            means[node * CHANNELS + band] = (uchar)((2 * totals.sum + 257 * n) / (2 * 257 * n));
+#endif
+    }
+    level->nodes[node] = is_floor || is_uniform_wide(&verdict, limit) ? STOP | 1u : leaves & COUNT_MASK;
+}
+
+/* `levels` levels from `first` on; with DEEP one.
+ *
+ * NDRange: 1-D; one work-group, or for one level any number. below: level first - 1 of the height x width pixels; stats,
+ * nodes, extents: those of the levels, one after another; *_at: places of the first there, in elements. floor_level: nodes
+ * up to it stop a split. bound: of n^2 times the variance over 2^32 n^2, high and low word; of ranges over 2^16. means, with
+ * DEEP: (rows, columns, CHANNELS), in 8 bits, rounded half up. */
+__kernel void quadtree_upper(__global ulong *below, uint below_at, __global uint *below_nodes, uint below_nodes_at,
+                             __global extent_t *below_extents, uint below_extents_at, __global ulong *stats,
+                             uint stats_at, __global uint *nodes, uint nodes_at, __global extent_t *extents,
+                             uint extents_at, uint width, uint height, uint first, uint levels, uint floor_level,
+                             ulong2 bound, __global uchar *means)
+{
+    level_t lower = {below + below_at, below_nodes + below_nodes_at, below_extents + below_extents_at,
+                     along(height, first - 1), along(width, first - 1)};
+    level_t level = {stats + stats_at, nodes + nodes_at, extents + extents_at, along(height, first),
+                     along(width, first)};
+#if DEEP
+    const uint k = first;
+#else
+    for (uint k = first; k < first + levels; ++k)
+#endif
+    {
+        const uint cells = level.rows * level.columns;
+        for (uint i = get_global_id(0); i < cells; i += get_global_size(0)) {
+            const uint x = i % level.columns, y = i / level.columns;
+            make_node(&lower, DEEP || k == first ? BELOW : PAIRS, &level, x, y, pixels_inside(x, y, k, width, height),
+                      k <= floor_level, bound, means);
         }
-        from = to;
-        to += here;
-        nodes_at += cells;
-        stats_at += 2 * BANDS * cells;
-        extents_at += CHANNELS * cells;
-        barrier(CLK_LOCAL_MEM_FENCE);
+#if !DEEP
+        barrier(CLK_GLOBAL_MEM_FENCE);
+        lower = level;
+        level.stats += 2 * BANDS * cells;
+        level.nodes += cells;
+        level.extents += CHANNELS * cells;
+        level.rows = along(height, k + 1);
+        level.columns = along(width, k + 1);
+#endif
     }
 }

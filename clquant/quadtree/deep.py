@@ -1,12 +1,11 @@
 """Leaves of 16-bit pictures: what is uniform is decided from 16 bits, means are rounded to 8.
 
-The device reduces bands of rows, level by level (`cl/quadtree/deep.cl`), then the levels above the bands. The host goes
-from the root down.
+The device reduces bands of rows, level by level (`cl/quadtree/upper.cl`), then the levels above the bands. The host
+goes from the root down.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,17 +16,13 @@ from clquant import runtime
 from clquant.images import Picture, buffer_of
 from clquant.images.decode import narrowed
 from clquant.quadtree.criteria import Criterion
-from clquant.quadtree.device_layout import record_dtype
-from clquant.quadtree.geometry import grid, grid_pixels, morton, root_level
+from clquant.quadtree.device_layout import STOP, record_dtype
+from clquant.quadtree.geometry import grid, morton, root_level
+from clquant.quadtree.upper import PAIRS, PIXELS, Places, upper_launch
 
 STEPS_PER_LEVEL = 257
 """Of 16-bit values in an 8-bit gray level, the unit of thresholds."""
 MIN_BAND_LEVEL, MAX_BAND_LEVEL = 1, 12
-_GROUP = 16
-_NODE_TYPES = {"sums": np.dtype(np.uint64), "squares": np.dtype(np.uint64), "extents": np.dtype((np.uint16, 2))}
-"""Of each statistic of a node and band."""
-
-Nodes = dict[str, runtime.Buffer]
 
 
 @dataclass
@@ -54,15 +49,20 @@ def deep_leaves(
     levels = _Levels.of(picture, top)
     band_level = min(_band_level(session, picture, criterion), top)
     if top:
-        shape = (criterion.bands(picture.channels), *grid(height, width, band_level))
-        roots = {name: np.zeros(shape, dtype) for name, dtype in _NODE_TYPES.items()}
-        for row in range(shape[1]):
+        rows, columns = grid(height, width, band_level)
+        bands = criterion.bands(picture.channels)
+        roots: dict[str, npt.NDArray[Any]] = {
+            "stats": np.zeros((bands, 2, rows, columns), np.uint64),
+            "nodes": np.zeros((rows, columns), np.uint32),
+            "extents": np.zeros((bands, rows, columns), np.uint32),  # two 16-bit values each
+        }
+        for row in range(rows):
             _reduce_band(session, picture, criterion, band_level, row, levels, roots)
-            progress.report(row + 1, shape[1])
+            progress.report(row + 1, rows)
         with session.scope() as scope:
-            below = {name: scope.copy_of(nodes) for name, nodes in roots.items()}
-            part = _Part(below["sums"], 0, height, width)
-            _reduce(session, scope, picture, criterion, part, below, range(band_level + 1, top + 1), levels)
+            below = {name: (scope.copy_of(nodes), 0) for name, nodes in roots.items()}
+            shape = height, width, picture.channels
+            _reduce(session, scope, criterion, shape, 0, below, range(band_level + 1, top + 1), levels)
     records = _records(session, picture, criterion, top, levels)
     if picture.device_array is None:
         return records
@@ -77,29 +77,10 @@ def _band_level(session: runtime.Session, picture: Picture, criterion: Criterion
     for level in range(MAX_BAND_LEVEL, MIN_BAND_LEVEL, -1):
         rows = min(1 << level, picture.height)
         nodes = -(-rows // 2) * -(-picture.width // 2)
-        largest = max(8 * bands * nodes, rows * picture.width * picture.pixel_bytes)
-        if largest <= session.limits.max_alloc and 8 * largest <= session.limits.global_memory:
+        largest = max(16 * bands * nodes, rows * picture.width * picture.pixel_bytes)
+        if largest <= session.limits.max_alloc and 4 * largest <= session.limits.global_memory:
             return level
     return MIN_BAND_LEVEL
-
-
-def _limits(criterion: Criterion, sizes: Sequence[int]) -> npt.NDArray[np.uint64]:
-    """(4, 4) uint64: pixels of nodes, and high and low word of the most that n^2 times their variance may be."""
-    table = np.zeros((4, 4), np.uint64)
-    for i, n in enumerate(sizes):
-        most = criterion.bound * STEPS_PER_LEVEL**2 * n * n >> 32
-        table[i, :3] = n, most >> 64, most % 2**64
-    return table
-
-
-@dataclass(frozen=True)
-class _Part:
-    """Rows of a picture on the device."""
-
-    pixels: runtime.Buffer  # read for level 1 alone
-    top: int
-    height: int
-    width: int
 
 
 def _reduce_band(
@@ -114,52 +95,37 @@ def _reduce_band(
     """Reduce the rows of nodes number `row` of `band_level`, from level 1 up; their totals go to `roots`."""
     top, bottom = row << band_level, min(row + 1 << band_level, picture.height)
     with session.scope() as scope:
-        part = _Part(picture.upload(session, scope, top, bottom), top, bottom - top, picture.width)
-        below = dict.fromkeys(_NODE_TYPES, part.pixels)
-        made = _reduce(session, scope, picture, criterion, part, below, range(1, band_level + 1), levels)
+        below = dict.fromkeys(roots, (picture.upload(session, scope, top, bottom), 0))
+        shape = bottom - top, picture.width, picture.channels
+        made = _reduce(session, scope, criterion, shape, top, below, range(1, band_level + 1), levels)
         for name, nodes in roots.items():
-            nodes[:, row] = session.download(made[name], nodes[:, row].shape, nodes.dtype)
+            nodes[..., row, :] = session.download(made[name][0], nodes[..., row, :].shape, nodes.dtype)
 
 
 def _reduce(
     session: runtime.Session,
     scope: runtime.Scope,
-    picture: Picture,
     criterion: Criterion,
-    part: _Part,
-    below: Nodes,
+    shape: tuple[int, int, int],
+    top: int,
+    below: Places,
     wanted: range,
     levels: _Levels,
-) -> Nodes:
-    """Reduce a part to the `wanted` levels, from the nodes `below`; returns the last level's nodes."""
-    channels, bands = picture.channels, criterion.bands(picture.channels)
+) -> Places:
+    """Reduce (height, width, channels) pixels from row `top` on to `wanted` levels; returns the last one's nodes."""
+    height, width, channels = shape
+    bands = criterion.bands(channels)
     for level in wanted:
-        constants = {**criterion.constants(channels), "TILE_LEVEL": 4, "FROM_PIXELS": int(level == 1)}
-        kernel = session.program("quadtree/deep.cl", **constants).kernel("deep_level")
-        below_rows, below_columns = grid(part.height, part.width, level - 1)
-        rows, columns = grid(part.height, part.width, level)
-        counts = grid_pixels(part.height, part.width, level)
-        sizes = [int(counts[y, x]) for y in (0, -1) for x in (0, -1)]
-        nodes = rows * columns
-        made = {name: scope.empty(dtype.itemsize * bands * nodes) for name, dtype in _NODE_TYPES.items()}
-        means, stops = scope.empty(channels * nodes), scope.empty(nodes)
-        session.launch(
-            *(kernel, (columns, rows), (session.work_group_size(kernel, _GROUP), 1)),
-            pixels=part.pixels,
-            **{f"below_{name}": buffer for name, buffer in below.items()},
-            below_rows=np.uint32(below_rows),
-            below_columns=np.uint32(below_columns),
-            rows=np.uint32(rows),
-            columns=np.uint32(columns),
-            sizes=scope.copy_of(_limits(criterion, sizes)),
-            range_bound=np.uint64(criterion.bound * STEPS_PER_LEVEL if criterion.name == "range" else 0),
-            **made,
-            means=means,
-            stops=stops,
-        )
-        first = part.top >> level
-        levels.stops[level][first : first + rows] = session.download(stops, (rows, columns), np.uint8) > 0
-        levels.means[level][first : first + rows] = session.download(means, (rows, columns, channels), np.uint8)
+        rows, columns = grid(height, width, level)
+        sizes = {"stats": 16 * bands, "nodes": 4, "extents": 4 * bands}
+        made = {name: (scope.empty(nbytes * rows * columns), 0) for name, nbytes in sizes.items()}
+        means = scope.empty(channels * rows * columns)
+        kind = PIXELS if level == 1 else PAIRS
+        launch = upper_launch(session, criterion, shape, level, 1, kind, below, made, STEPS_PER_LEVEL, means)
+        session.launch(launch.kernel, launch.items, launch.group, **launch.arguments)
+        place = slice(top >> level, (top >> level) + rows)
+        levels.stops[level][place] = session.download(made["nodes"][0], (rows, columns), np.uint32) >= STOP
+        levels.means[level][place] = session.download(means, (rows, columns, channels), np.uint8)
         below = made
     return below
 

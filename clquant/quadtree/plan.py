@@ -19,8 +19,8 @@ class Launch(NamedTuple):
     """Arguments of `Session.launch`: a kernel, its work-items, the size of its work-groups, its arguments by name."""
 
     kernel: runtime.Kernel
-    items: int
-    group: int
+    items: int | tuple[int, ...]
+    group: int | tuple[int, ...]
     arguments: dict[str, Any]
 
 

@@ -22,7 +22,7 @@ from clquant.quadtree.leaves import leaves_launch
 from clquant.quadtree.levels import Words
 from clquant.quadtree.plan import Launch, Plan
 from clquant.quadtree.tiles import tiles_launch
-from clquant.quadtree.upper import upper_launch, upper_span
+from clquant.quadtree.upper import FEW_NODES, PACKED, PAIRS, Places, upper_launch
 
 COUNT_MASK = np.uint32(STOP - 1)
 
@@ -94,9 +94,11 @@ class Subtree:
             self.low = host, host.room(scope, 0, words)
         make = partial(tiles_launch, self.plan, self.buffers, self._low(), self.store_low)
         self._queue("tiles", make, **self.plan.pixels(), low=self._low())
-        span = upper_span(self.session.limits, self.plan.bands)
-        for first in range(self.plan.tile + 1, self.plan.last + 1, span):
-            self._queue(f"upper {first}", partial(self._upper, first, min(span, self.plan.last + 1 - first)))
+        level = self.plan.tile + 1
+        while level <= self.plan.last:
+            levels = self.plan.last + 1 - level if self.plan.cells[level] <= FEW_NODES else 1
+            self._queue(f"upper {level}", partial(self._upper, level, levels))
+            level += levels
 
     def _low(self) -> runtime.Buffer:
         """Where the statistics of levels 1 and 2 go."""
@@ -106,30 +108,21 @@ class Subtree:
             self.buffers["low"] = self.scope.empty(self.sizes["low"])
         return self.buffers["low"]
 
-    def _upper(self, first: int, levels: int) -> Launch:
+    def _upper(self, level: int, levels: int) -> Launch:
         plan = self.plan
-        packed = first == plan.tile + 1
-        below_at = (
-            plan.bands * plan.cells_from(3, plan.tile)
-            if packed
-            else 2 * plan.bands * plan.cells_from(plan.tile + 1, first - 1)
-        )
-        return upper_launch(
-            self.session,
-            plan.constants(),
-            (plan.region.height, plan.region.width),
-            first,
-            levels,
-            plan.criterion,
-            (self.buffers["stats" if packed else "upper"], below_at, packed),
-            (self.buffers["upper"], 2 * plan.bands * plan.cells_from(plan.tile + 1, first)),
-            (self.buffers["nodes"], plan.cells_from(3, first - 1), plan.cells_from(3, first)),
-            (
-                self.buffers["extents"],
-                plan.channels * plan.cells_from(plan.tile, first - 1),
-                plan.channels * plan.cells_from(plan.tile, first),
-            ),
-        )
+        shape = plan.region.height, plan.region.width, plan.channels
+        below, made = self._places(level - 1), self._places(level)
+        kind = PACKED if level == plan.tile + 1 else PAIRS
+        return upper_launch(self.session, plan.criterion, shape, level, levels, kind, below, made)
+
+    def _places(self, level: int) -> Places:
+        """Where the nodes of a level from the tiles' up are."""
+        plan, words = self.plan, self.words_of(level)
+        return {
+            "stats": (words.buffer, words.begin),
+            "nodes": (self.buffers["nodes"], plan.cells_from(3, level)),
+            "extents": (self.buffers["extents"], plan.channels * plan.cells_from(plan.tile, level)),
+        }
 
     def count(self) -> int:
         """How many leaves there are; waits for the reduction."""

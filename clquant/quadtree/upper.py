@@ -1,8 +1,10 @@
-"""The levels above a subtree's tiles, and above the subtrees of a picture that is cut."""
+"""A tree's levels from the level below: above tiles, above subtrees of a picture that is cut, of 16-bit pictures."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,58 +17,45 @@ from clquant.quadtree.plan import Launch
 
 Statistics = npt.NDArray[np.uint64]
 Nodes = npt.NDArray[np.uint32]
-
-
-def upper_span(limits: runtime.Limits, bands: int) -> int:
-    """How many levels above the tiles one launch makes, as local memory admits."""
-    for span in (4, 3, 2):
-        if (4 ** (span - 1) * 4 // 3 + 1) * (18 * bands + 4) <= limits.local_memory:
-            return span
-    return 1
+# Buffers of a level's "stats", "nodes" and "extents", and where they begin there, in elements.
+Places = Mapping[str, tuple[runtime.Buffer, int]]
+# What lies below a level, as in `cl/quadtree/upper.cl`.
+PIXELS, PACKED, PAIRS = range(3)
+# So few nodes of a level are made by one work-group, with all levels above them.
+FEW_NODES = 256
+GROUP = 64
 
 
 def upper_launch(
     session: runtime.Session,
-    constants: dict[str, int | str],
-    shape: tuple[int, int],
+    criterion: Criterion,
+    shape: tuple[int, int, int],
     first: int,
     levels: int,
-    criterion: Criterion,
-    below: tuple[runtime.Buffer, int, bool],
-    stats: tuple[runtime.Buffer, int],
-    nodes: tuple[runtime.Buffer, int, int],
-    extents: tuple[runtime.Buffer, int, int],
+    kind: int,
+    below: Places,
+    made: Places,
+    scale: int = 1,
+    means: runtime.Buffer | None = None,
 ) -> Launch:
-    """Return the launch of `quadtree_upper`: it computes `levels` levels from `first` on out of the level below."""
-    # `below` is the buffer of level first - 1, its place in 64-bit words, and whether a word holds both sums as those
-    # of tiles do; `stats` the buffer and the first level's place. `nodes` and `extents` are buffers with the places, in
-    # entries, of level first - 1, which is read, and of level `first`.
-    height, width = shape
-    span = upper_span(session.limits, criterion.bands(int(constants["CHANNELS"])))
-    upper = {**constants, "ALIGNED": 0, "SPAN": span}  # it reads no pixels: one build for both
-    kernel, group = runtime.kernel_for_group(
-        session,
-        session.tuned("quadtree.upper_group"),
-        lambda group: session.program("quadtree/upper.cl", **upper, GROUP=group).kernel("quadtree_upper"),
-    )
-    buffers = {"below": below[0], "stats": stats[0], "nodes": nodes[0], "extents": extents[0]}
-    numbers = {
-        "below_at": below[1],
-        "packed": below[2],
-        "stats_at": stats[1],
-        "below_nodes_at": nodes[1],
-        "nodes_at": nodes[2],
-        "below_extents_at": extents[1],
-        "extents_at": extents[2],
-        "width": width,
-        "height": height,
-        "first": first,
-        "levels": levels,
-        "floor_level": criterion.floor_level,
-    }
-    given = {**buffers, **{name: np.uint32(number) for name, number in numbers.items()}}
-    items = cells(height, width, first + span - 1) * group
-    return Launch(kernel, items, group, {**given, "bound": np.uint64(criterion.bound)})
+    """Return the launch that makes levels from `first` on of (height, width, channels) pixels of those `below`."""
+    # `kind` is `BELOW` of the kernel file; `scale` are steps of the pixels' values in an 8-bit gray level.
+    height, width, channels = shape
+    constants = {**criterion.constants(channels), "TILE_LEVEL": 4, "BELOW": kind, "DEEP": int(scale > 1)}
+    kernel = session.program("quadtree/upper.cl", **constants).kernel("quadtree_upper")
+    group = session.work_group_size(kernel, session.tuned("quadtree.upper_group") if levels > 1 else GROUP)
+    sizes = {"width": width, "height": height, "first": first, "levels": levels, "floor_level": criterion.floor_level}
+    given: dict[str, Any] = {name: np.uint32(size) for name, size in sizes.items()}
+    for name, (buffer, at) in below.items():
+        prefix = "below" if name == "stats" else f"below_{name}"
+        given |= {prefix: buffer, f"{prefix}_at": np.uint32(at)}
+    for name, (buffer, at) in made.items():
+        given |= {name: buffer, f"{name}_at": np.uint32(at)}
+    bound = criterion.bound * (scale if criterion.name == "range" else scale**2)
+    given["bound"] = np.array([bound >> 64, bound % 2**64], np.uint64)
+    given["means"] = means or made["nodes"][0]
+    items = group if levels > 1 else cells(height, width, first)
+    return Launch(kernel, items, group, given)
 
 
 @dataclass(frozen=True)
@@ -113,31 +102,16 @@ def crown_of(
     # Which nodes stop a split is all that is asked of these levels: leaves are not counted, as there may be 2^32.
     height, width, channels = shape
     bands, crown = len(roots), Crown(shape, gray, level)
-    constants = {**criterion.constants(channels), "TILE_LEVEL": 4, "ALIGNED": 0}
-    below, nodes_below, extents_below = roots, np.zeros(roots.shape[2:], np.uint32), extents
     with session.scope() as scope:
+        zeros = scope.zeros(4 * roots[0, 0].size)
+        below = {"stats": (scope.copy_of(roots), 0), "nodes": (zeros, 0), "extents": (scope.copy_of(extents), 0)}
         for upper in range(level + 1, root_level(height, width) + 1):
             rows, columns = grid(height, width, upper)
-            count = rows * columns
-            stats = scope.empty(16 * bands * count)
-            nodes = scope.copy_of(np.concatenate([nodes_below.ravel(), np.zeros(count, np.uint32)]))
-            tail = np.zeros((channels * count, 2), np.uint8)
-            made = scope.copy_of(np.concatenate([extents_below.reshape(-1, 2), tail]))
-            kernel, items, group, arguments = upper_launch(
-                session,
-                constants,
-                (height, width),
-                upper,
-                1,
-                criterion,
-                (scope.copy_of(below), 0, False),
-                (stats, 0),
-                (nodes, 0, nodes_below.size),
-                (made, 0, extents_below.size // 2),
-            )
-            session.launch(kernel, items, group, **arguments)
-            nodes_below = session.download(nodes, (rows, columns), np.uint32, 4 * nodes_below.size)
-            extents_below = session.download(made, (channels, rows, columns, 2), np.uint8, extents_below.size)
-            below = session.download(stats, (bands, 2, rows, columns), np.uint64)
-            crown.above[upper] = below, nodes_below
+            sizes = {"stats": 16 * bands, "nodes": 4, "extents": 2 * channels}
+            made = {name: (scope.empty(nbytes * rows * columns), 0) for name, nbytes in sizes.items()}
+            kernel, items, group, given = upper_launch(session, criterion, shape, upper, 1, PAIRS, below, made)
+            session.launch(kernel, items, group, **given)
+            stats = session.download(made["stats"][0], (bands, 2, rows, columns), np.uint64)
+            crown.above[upper] = stats, session.download(made["nodes"][0], (rows, columns), np.uint32)
+            below = made
     return crown
