@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from clquant import params
-from clquant.flow.executors import executor_of
-from clquant.flow.threads import stream, unshared
+from clquant.flow.threads import stream
 from clquant.runtime import InvalidArgument, InvalidType, NotFittedError
 
 E = TypeVar("E", bound="Estimator")
@@ -37,6 +36,11 @@ def weights_of(y: Any, sample_weight: Any) -> Any:
     except ValueError:  # ragged
         are_labels = False
     return None if are_labels else y
+
+
+def learned_by(engine: Any) -> dict[str, Any]:
+    """What an engine has learned, by the attributes' names."""
+    return {name: value for name, value in vars(engine).items() if name.endswith("_")}
 
 
 class Estimator:
@@ -141,9 +145,7 @@ class Estimator:
             iter(images)
         except TypeError as error:
             raise InvalidType(f"images is {params.shown(images)}; allowed: an iterable of images") from error
-        collection = executor_of(images)
-        spread: Iterator[Any] | None = None if collection is None else collection.stream(self, images, name, arguments)
-        return stream(self, unshared(images), name, checked, arguments) if spread is None else spread
+        return stream(self, images, name, checked, arguments)
 
     def __copy__(self: E) -> E:
         made = type(self).__new__(type(self))

@@ -1,35 +1,30 @@
-"""The VQ codec's verbs on Dask arrays: tables of indices, pictures from them, and .clvq files."""
+"""The VQ codec's verbs on Dask arrays: .clvq files, and pictures of these and of tables of indices."""
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import itertools
 import os
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import numpy.typing as npt
-from dask import delayed
+from dask import compute, delayed
 
 from clquant import images, params
 from clquant.dask.chunks import checked, parts_of
 from clquant.dask.executor import run
-from clquant.dask.parts import written
-from clquant.dask.work import named, results, told
+from clquant.dask.parts import here, read_later, written
+from clquant.dask.work import named, told
 from clquant.flow.file_sinks import About
-from clquant.images import files
-from clquant.runtime import FileError, FormatError, InvalidArgument, InvalidType, NotFittedError, Progress
-from clquant.training.blocks import BlockShape
+from clquant.runtime import InvalidArgument, InvalidType, Progress
 from clquant.vq import VQCodec
 from clquant.vq.coder import BlockCoder, check_size
 from clquant.vq.coding.bands import BandLayout
 from clquant.vq.coding.contexts import Model
 from clquant.vq.container import clvq_format
-from clquant.vq.container.codebook_files import codebook_of
+from clquant.vq.container.stored import StoredPicture
 from clquant.vq.container.writing import BandPlace, Compressor
 
 # Of bands that are worked on together, about.
@@ -45,14 +40,15 @@ def _of_blocks(report: Progress, table: Any, share: int = 1) -> Progress:
     return Progress(lambda row, rows: report.report(row * table.size // rows // share, table.size))
 
 
-def compress_to(file: Any, image: Any, codec: Any, compressor: Compressor, embed: bool, report: Progress) -> None:
+def compress(compressor: Compressor, file: Any, image: Any, embed: bool, report: Progress, _memory: Any) -> None:
     """Compress like `VQCodec.compress_to`: workers encode chunks, this process codes the table of all."""
     whole = checked(image)
     table = run(compressor.coder.encoding, whole, None, About(), Progress(None))
-    made = np.empty(table.shape, table.dtype)
-    written(table, made, About(), _of_blocks(report, table, 2))
-    plain = dataclasses.replace(compressor, coder=BlockCoder(codec.codebook_, None))
-    compressor.write_encoded(file, made, whole.shape[:2], embed, report, partial(_matched, whole, plain))
+    made = here(table, _of_blocks(report, table, 2))
+    plain = dataclasses.replace(compressor, coder=BlockCoder(compressor.coder.codebook, None))
+    compressor.write_encoded(
+        file, made, whole.shape[:2], embed, report, lambda model, table: _matched(whole, plain, model, table)
+    )
 
 
 def _matched(image: Any, compressor: Compressor, model: Model, table: Table) -> Table:
@@ -60,18 +56,14 @@ def _matched(image: Any, compressor: Compressor, model: Model, table: Table) -> 
     layout, (height, width), block = BandLayout(*table.shape), image.shape[:2], compressor.coder.shape
     count = max(PIXELS_AT_ONCE // (layout.rows * block.rows * width), 1)
     places = [BandPlace(layout, first, min(first + count, layout.count)) for first in range(0, layout.count, count)]
-    ends = [place.end * layout.rows for place in places]
-    cuts = list(itertools.pairwise([0, *ends]))
+    cuts = list(itertools.pairwise([0, *(min(place.end * layout.rows, len(table)) for place in places)]))
     parts = parts_of(image, [((top * block.rows, min(end * block.rows, height)), (0, width)) for top, end in cuts])
     work, shared = delayed(named(_matched_bands), pure=False), delayed((compressor, model), pure=False, traverse=False)
     tasks = [
         work(part, shared, table[top:end], place, height * width)
         for part, place, (top, end) in zip(parts, places, cuts, strict=True)
     ]
-    matched = np.empty_like(table)
-    for number, rows in results(tasks):
-        matched[slice(*cuts[number])] = rows
-    return matched
+    return np.concatenate(compute(*tasks))
 
 
 def _matched_bands(
@@ -82,39 +74,42 @@ def _matched_bands(
         return compressor.matched(model, images.read(pixels), table, place, total)
 
 
-def decode(indices: Any, codec: Any, shape: Any, out: Any, about: About, report: Progress) -> Any:
+def decode(
+    coder: BlockCoder,
+    indices: Any,
+    shape: Any,
+    progress: Any,
+    out: Any,
+    _memory: Any,
+    resume: bool,
+) -> Any:
     """Decode like `VQCodec.decode`, lazily without `out`; wrong indices raise when their chunk is computed."""
-    rows = codec.codebook_.reshape(len(codec.codebook_), *codec.codebook_.shape[1:3], -1)
-    block = BlockShape(*rows.shape[1:])
+    block, report = coder.shape, Progress(params.callback("progress", progress))
     if indices.ndim != 2 or any(np.isnan(side) or side == 0 for side in indices.shape):
         raise InvalidArgument(f"indices is a Dask array of shape {indices.shape}; allowed: known (rows, columns)")
     if indices.dtype.kind not in "iu":
         raise InvalidType(f"indices is a Dask array of {indices.dtype}; allowed: integers")
-    height, width = check_size(shape, indices.shape, block)
+    size = check_size(shape, indices.shape, block)
     chunks: list[tuple[int, ...]] = [
         (*(n * side for n in lengths[:-1]), total - side * sum(lengths[:-1]))
-        for lengths, side, total in zip(indices.chunks, (block.rows, block.columns), (height, width), strict=True)
+        for lengths, side, total in zip(indices.chunks, (block.rows, block.columns), size, strict=True)
     ]
-    if block.channels > 1:
-        chunks.append((block.channels,))
+    chunks += [(block.channels,)] * (block.channels > 1)
     lazy = indices.map_blocks(
         _decoded,
-        codec=codec,
+        named(partial(BlockCoder(coder.codebook, None).decode, progress=Progress(None))),
         dtype=np.uint8,
         chunks=tuple(chunks),
         new_axis=[2] if block.channels > 1 else None,
         meta=np.empty((0,) * len(chunks), np.uint8),
     )
-    return written(lazy, out, about, _of_blocks(report, indices))
+    return written(lazy, out, coder.about("decode", resume), _of_blocks(report, indices))
 
 
-def _decoded(part: npt.NDArray[Any], codec: Any, block_info: Any = None) -> npt.NDArray[Any]:
-    table = np.asarray(part)
-    if not block_info:  # Dask looks at what an empty one gives
-        return np.empty((0,) * (codec.codebook_.ndim - 1), np.uint8)
+def _decoded(table: npt.NDArray[Any], work: Any, block_info: Any = None) -> npt.NDArray[Any]:
     row, column = (place[0] for place in block_info[0]["array-location"])
     with told(f"chunk at row {row}, column {column}"):
-        return np.asarray(named(codec.decode)(table, block_info[None]["chunk-shape"]))
+        return np.asarray(work(np.asarray(table), block_info[None]["chunk-shape"]))
 
 
 def decompressed(
@@ -144,44 +139,7 @@ def decompressed(
         As `VQCodec.decompress_from`, or if an argument is not allowed; damage after the file's head is found
         when chunks are computed.
     """
-    name = os.path.abspath(files.path_of(path))
-    if codec is not None and not isinstance(codec, VQCodec):
-        raise InvalidType(f"codec is a {type(codec).__name__}; allowed: VQCodec or None")
-    shared = VQCodec() if codec is None else copy.copy(codec).set_params(queue=None)
-    most = params.integer("max_pixels", max_pixels, 1)
-    header = _of_file(name, partial(_head, codec=shared, max_pixels=most))
-    height, width = header.shape
-    rows = BandLayout(*header.table_shape).rows * header.block.rows
-    rows *= max(PIXELS_AT_ONCE // (rows * width), 1)
-    heights = tuple(min(rows, height - top) for top in range(0, height, rows))
-    chunks = (heights, (width,), *((header.channels,) for _ in range(header.channels > 1)))
-    meta = np.empty((0,) * len(chunks), np.uint8)
-    return da.map_blocks(_decompressed, name, shared, most, chunks=chunks, dtype=np.uint8, meta=meta)
-
-
-def _of_file(path: str, read: Callable[[Any], Any]) -> Any:
-    """Read from a .clvq file; errors begin with its path."""
-    try:
-        with open(path, "rb") as file:
-            return read(file)
-    except OSError as error:
-        raise FileError(f"cannot read {path!r}: {error.strerror or error}") from error
-    except (FormatError, NotFittedError, InvalidArgument) as error:
-        error.args = (f"{path!r}: {error}", *error.args[1:])
-        raise
-
-
-def _head(file: Any, codec: VQCodec, max_pixels: int) -> clvq_format.Header:
-    reader = clvq_format.Reader(file, max_pixels)
-    if reader.header.kind == clvq_format.CODEBOOK:
-        raise FormatError("this .clvq file holds a codebook and no picture; allowed: files of pictures")
-    codebook_of(reader, codec)
-    return reader.header
-
-
-def _decompressed(path: str, codec: VQCodec, max_pixels: int, block_info: Any = None) -> npt.NDArray[np.uint8]:
-    rows = block_info[None]["array-location"][0]
-    read = partial(named(VQCodec.decompress_from), codec, max_pixels=max_pixels, rows=rows)
-    with told(f"rows {rows[0]} to {rows[1] - 1}"):
-        found: npt.NDArray[np.uint8] = _of_file(path, read)
-    return found
+    stored = StoredPicture(path, codec, max_pixels)
+    width = stored.shape[1]
+    rows = stored.band_rows * max(PIXELS_AT_ONCE // (stored.band_rows * width), 1)
+    return read_later(named(stored.read), stored.shape, np.uint8, [rows, width])

@@ -19,50 +19,33 @@ import numpy.typing as npt
 from dask import delayed
 
 from clquant import flow, images
-from clquant.dask.chunks import Inner, Layer, checked, cropped, joined, mapped, on_grid, parts_of, spans
+from clquant.dask.chunks import Layer, Span, begins_of, checked, joined, on_grid, parts_of, spans
 from clquant.dask.parts import SERIAL, written
-from clquant.dask.sums import of_sums
-from clquant.dask.work import located, named, told, tree
+from clquant.dask.sums import tree
+from clquant.dask.work import named, told
 from clquant.flow import Carried
 from clquant.flow.driver import check_side
 from clquant.flow.file_sinks import About
 from clquant.images import Picture
-from clquant.runtime import InvalidArgument, InvalidType, Progress, open_session
+from clquant.images.assembled import assembled, part_on_host
+from clquant.runtime import Array, InvalidArgument, InvalidType, Progress, open_session
 
 # Of a scan's band, about.
 PIXELS = 1 << 24
+
+Pieces = list[list[npt.NDArray[Any]]]
 
 
 def run(job: flow.Map, image: Any, out: Any, about: About, report: Progress) -> Any:
     """Run a job like `clquant.flow.run`: the lazy result, or `out` with it."""
     whole = checked(image)
-    height, width, channels = (*whole.shape, 1)[:3]
     cuts = [on_grid(sizes, side) if side > 1 else sizes for sizes, side in zip(whole.chunks, job.block, strict=False)]
     whole = whole.rechunk(dict(enumerate(cuts)))
+    height, width, channels = (*whole.shape, 1)[:3]
     picture = Picture(height, width, channels, gray=whole.ndim == 2 or channels == 1)
     check_side(picture, job.max_side)
-    shape, dtype = job.result(picture)
-    last = shape[2] if len(shape) == 3 else None
-    if job.is_serial:
-        lazy = _chained(job, whole, last, dtype)
-    else:
-        down, across = (tuple(-(-n // side) for n in sizes) for sizes, side in zip(cuts, job.block, strict=True))
-        lazy = mapped(whole, partial(_part, job=job), job, dtype, last, (down, across))
+    lazy = (_chained if job.is_serial else _mapped)(job, whole, *job.result(picture))
     return written(lazy, out, about, report)
-
-
-def reduce(job: flow.Reduce, image: Any, report: Progress, argument: str) -> Any:
-    """Run a reduction like `clquant.flow.reduce`: a state of each chunk, merged as a tree on the workers."""
-    whole = checked(image)
-    work = delayed(named(partial(_state, job, argument)), pure=True)
-    with located([image]):
-        states = [work(block) for block in whole.to_delayed().ravel()]
-        return of_sums(partial(_finished, job), job.merge, states, report)
-
-
-def _state(job: flow.Reduce, argument: str, block: Any) -> Any:
-    picture = images.read(np.asarray(block), argument=argument, max_bits=job.max_bits)
-    return flow.state_of(open_session(None), [picture], job, Progress(None))
 
 
 def figure(job: flow.Reduce, last: Callable[[Any], float], original: Any, result: Any) -> Any:
@@ -74,7 +57,7 @@ def figure(job: flow.Reduce, last: Callable[[Any], float], original: Any, result
     if a.dtype != np.uint8 or b.dtype != np.uint8:
         raise InvalidArgument(f"original and result are Dask arrays of {a.dtype} and {b.dtype}; allowed: uint8")
     chunks = a.chunks[:2] + tuple((channels,) for channels in a.shape[2:])
-    down, across = ([span[2:] for span in spans(sizes, job)] for sizes in chunks[:2])
+    down, across = ([around for _, around in spans(sizes, job)] for sizes in chunks[:2])
     places, work = list(itertools.product(down, across)), delayed(named(partial(_state_of_both, job)), pure=True)
     both = zip(*(parts_of(one.rechunk(chunks), places) for one in (a, b)), strict=True)
     total = tree(job.merge, [work(*parts) for parts in both])
@@ -94,46 +77,66 @@ def _state_of_both(job: flow.Reduce, *parts: npt.NDArray[Any]) -> Any:
     return flow.state_of(open_session(None), pictures, job, Progress(None))
 
 
-def _finished(job: flow.Reduce, states: Any) -> Any:
-    return job.finish(job.merge(states))
+def _mapped(job: flow.Map, whole: Any, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Any:
+    """The lazy result by chunks, each read with the pixels it depends on."""
+    layer, work = Layer(whole, job), named(partial(_part, job))
+    rows, columns = (list(spans(sizes, job)) for sizes in whole.chunks[:2])
+    for (i, (own_rows, down)), (j, (own_columns, across)) in itertools.product(enumerate(rows), enumerate(columns)):
+        layer.tasks[layer.name, i, j] = (
+            *(_worked, work, layer.part(down, across)),
+            *([down[0], across[0]], [*own_rows, *own_columns]),
+        )
+    sides = [tuple(-(-n // side) for n in sizes) for sizes, side in zip(whole.chunks[:2], job.block, strict=True)]
+    return layer.array((*sides, *((last,) for last in shape[2:])), dtype)
 
 
-def _part(part: Picture, inner: Inner, job: flow.Map) -> npt.NDArray[Any]:
-    """A chunk of the result."""
-    rows, columns = (slice(s.start // side, -(-s.stop // side)) for s, side in zip(inner, job.block, strict=True))
-    return cropped(flow.in_bands(open_session(None), part, job, Progress(None)), (rows, columns))
+def _worked(work: Callable[..., npt.NDArray[Any]], pieces: Pieces, origin: list[int], own: list[int]) -> Any:
+    """Make a chunk of the result on a worker; errors name its place."""
+    with told(f"chunk at row {own[0]}, column {own[2]}"):
+        return work(pieces, (origin[0], origin[1]), own)
 
 
-def _chained(job: flow.Map, whole: Any, channels: int | None, dtype: npt.DTypeLike) -> Any:
+def _part(job: flow.Map, pieces: Pieces, origin: Span, own: list[int]) -> npt.NDArray[Any]:
+    """The result of own rows and columns out of pieces, put together on the device or where that is as good here."""
+    read = [[images.read(np.asarray(piece), max_bits=16) for piece in row] for row in pieces]
+    session = open_session(None)
+    with session.scope() as scope:
+        picture = read[0][0] if len(read) == len(read[0]) == 1 else assembled(session, scope, read)
+        picture = images.read(joined(pieces), max_bits=16) if picture is None else picture
+        picture = dataclasses.replace(picture, origin=origin)
+        result = flow.in_bands(session, picture, job, Progress(None))
+        (top, left), (high, wide) = origin, job.block
+        rows = slice((own[0] - top) // high, -(-(own[1] - top) // high))
+        columns = slice((own[2] - left) // wide, -(-(own[3] - left) // wide))
+        if isinstance(result, Array):
+            return part_on_host(result, rows, columns)
+        return np.ascontiguousarray(np.asarray(result)[rows, columns])
+
+
+def _chained(job: flow.Map, whole: Any, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Any:
     """Bands of whole rows one after the other, in the image's chunks."""
     if not isinstance(job, flow.Scan):
         raise InvalidType("image is a Dask array, of which this scan needs all pixels at once; allowed: its compute()")
     width = whole.shape[1]
     most = max(PIXELS // width, 1)
     heights = [min(most, rows - begin) for rows in whole.chunks[0] for begin in range(0, rows, most)]
-    layer = Layer(whole, SERIAL, job, most)
-    task, above = named(_scanned), None
-    for i, end in enumerate(itertools.accumulate(heights)):
-        top = end - heights[i]
-        band, pieces = (f"{layer.name}-{SERIAL}", i), layer.part((top, end), (0, width))
-        layer.tasks[band] = (_band, task, above, pieces, top, job)
+    layer, task, above = Layer(whole, SERIAL, job, most), named(partial(_scanned, job)), None
+    for i, (top, end) in enumerate(itertools.pairwise(begins_of(heights))):
+        band = (f"{layer.name}-{SERIAL}", i)
+        layer.tasks[band] = (_band, task, above, layer.part((top, end), (0, width)), top)
         layer.tasks[layer.name, i, 0] = (getitem, band, 0)
         above = (f"{layer.name}-above", i)
         layer.tasks[above] = (getitem, band, 1)
-    sides = (tuple(heights), (width,))
-    made = layer.array(sides if channels is None else (*sides, (channels,)), dtype)
+    made = layer.array((tuple(heights), (width,), *((last,) for last in shape[2:])), dtype)
     return made.rechunk((*whole.chunks[:2], *made.chunks[2:]))
 
 
-def _band(
-    work: Any, above: Carried | None, pieces: list[list[npt.NDArray[Any]]], top: int, job: flow.Scan
-) -> tuple[npt.NDArray[Any], Carried]:
+def _band(work: Callable[..., Any], above: Carried | None, pieces: Pieces, top: int) -> Any:
     with told(f"rows from {top} on"):
-        found: tuple[npt.NDArray[Any], Carried] = work(above, joined(pieces), job)
-    return found
+        return work(above, joined(pieces))
 
 
-def _scanned(above: Carried | None, pixels: npt.NDArray[Any], job: flow.Scan) -> tuple[npt.NDArray[Any], Carried]:
+def _scanned(job: flow.Scan, above: Carried | None, pixels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Carried]:
     carried = Carried() if above is None else dataclasses.replace(above)
     picture = dataclasses.replace(images.read(pixels, max_bits=job.max_bits), origin=(carried.rows, 0))
     return np.asarray(flow.in_bands(open_session(None), picture, job, Progress(None), carried=carried)), carried

@@ -7,15 +7,15 @@ import copy
 import glob
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, overload
 
-from dask import delayed
-
-from clquant.dask.work import client, named, release, results, workers
+from clquant import params
+from clquant.dask.work import client, named, release, workers
+from clquant.flow.threads import stream_by_threads
 from clquant.images.folders import files_below
 from clquant.params import shown
-from clquant.runtime import ClquantError, FileError, InvalidType, Progress
+from clquant.runtime import ClquantError, FileError, InvalidType, Progress, ProgressCallback
 
 # Files of a task at most, and tasks per worker at least where there are enough files.
 MOST_AT_ONCE, TASKS_PER_WORKER = 32, 8
@@ -98,44 +98,48 @@ def portions(count: int) -> list[tuple[int, int]]:
     return [(first, min(first + share, count)) for first in range(0, count, share)]
 
 
-def numbered(first: int, work: Any, *args: Any, **options: Any) -> Any:
-    """Call `work` on a portion of a collection; errors name a picture by its index among all."""
+def numbered(numbers: Sequence[int], work: Any, *args: Any) -> Any:
+    """Call `work` on some images of a collection; errors name an image by its number among all."""
     # `work` is from `named`, which the client calls: there it is known what is verified.
     try:
-        return work(*args, **options)
+        return work(*args)
     except ClquantError as error:
-        told = re.sub(r"images\[(\d+)\]", lambda match: f"images[{int(match[1]) + first}]", str(error))
-        error.args = (told, *error.args[1:])
+        text = re.sub(r"images\[(\d+)\]", lambda m: f"images[{numbers[min(int(m[1]), len(numbers) - 1)]}]", str(error))
+        error.args = (text, *error.args[1:])
         raise
 
 
-def fit_many(engine: Any, files: Files, report: Progress) -> list[Any]:
-    """Fit one palette per path on workers, like the engine's `fit_many`."""
-    ranges, work = portions(len(files)), delayed(numbered, pure=False)
-    method = named(_Call(engine, "fit_many", {}))
-    found: dict[int, list[Any]] = {}
-    for index, palettes in results([work(first, method, files[first:end]._paths) for first, end in ranges]):
-        found[index] = palettes
-        report.report(sum(map(len, found.values())), len(files))
-    return [palette for index in range(len(ranges)) for palette in found[index]]
+def fit_many(engine: Any, images: Any, *, progress: ProgressCallback | None = None) -> list[Any]:
+    """Fit one palette per image like the engine's `fit_many`; those of `Files` are read by workers."""
+    report = Progress(params.callback("progress", progress))
+    if not isinstance(images, Files):
+        raise InvalidType("images has a Dask array, and fit_many needs pixels; allowed: paths, or each one's compute()")
+    if client() is None:
+        found: list[Any] = engine.fit_many(list(images), progress=progress)
+        return found
+    work, paths, found = named(_Call(engine, "fit_many", {})), list(images), []
+    tasks = ((range(first, end), work, paths[first:end]) for first, end in portions(len(paths)))
+    for palettes in _in_order(numbered, tasks):
+        found += palettes
+        report.report(len(found), len(images))
+    return found
 
 
-def stream(engine: Any, files: Any, method: str, arguments: dict[str, Any]) -> Iterator[Any] | None:
-    """Stream the results of `Files` like the engine's `stream`; None without a cluster or for other images."""
-    there = client()
-    return (
-        None
-        if there is None or not isinstance(files, Files)
-        else _streamed(there, _Call(engine, method, arguments), files)
-    )
+def stream(engine: Any, images: Any, method: str, depth: int, arguments: dict[str, Any]) -> Iterator[Any]:
+    """Stream the results of `Files` by workers, without a cluster by threads."""
+    if client() is None or not isinstance(images, Files):
+        return stream_by_threads(engine, images, method, depth, arguments)
+    return _in_order(named(_Call(engine, method, arguments)), ((path,) for path in images))
 
 
-def _streamed(there: Any, call: _Call, files: Files) -> Iterator[Any]:
+def _in_order(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+    """Yield the results of calls on the cluster, of which a few wait; closing the iterator cancels the others."""
     waiting: collections.deque[Any] = collections.deque()
-    most = WAITING * workers()
+    there, most = client(), WAITING * workers()
+    assert there is not None, "tasks are a cluster's"
     try:
-        for path in files:
-            waiting.append(there.submit(named(call), path, pure=False))
+        for task in tasks:
+            waiting.append(there.submit(work, *task, pure=False))
             if len(waiting) >= most:
                 yield waiting.popleft().result()
         while waiting:

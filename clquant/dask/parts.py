@@ -6,7 +6,7 @@ import contextlib
 import functools
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import dask
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from dask import compute, delayed
 
+from clquant.dask.chunks import begins_of
 from clquant.dask.work import client, release, workers
 from clquant.flow.file_sinks import About
 from clquant.flow.result_files import writing
@@ -52,13 +53,32 @@ def opened(path: str | os.PathLike[str]) -> Any:
     if source is None:
         raise FileError(f"{shown(name)} is no picture that is read in parts; allowed: a zarr or a TIFF in tiles")
     stored = getattr(source, "chunks", None) or (1, 1)
-    sides = [
-        _lengths(length, max(SIDE // int(chunk), 1) * int(chunk))
-        for length, chunk in zip(source.shape[:2], stored, strict=False)
-    ]
-    chunks = (*sides, *((channels,) for channels in source.shape[2:]))
-    meta = np.empty((0,) * len(chunks), source.dtype)
-    return da.map_blocks(_read, name, chunks=chunks, dtype=source.dtype, meta=meta)
+    sides = [max(SIDE // int(chunk), 1) * int(chunk) for chunk in stored[:2]]
+    return read_later(functools.partial(_stored, name), source.shape, source.dtype, sides)
+
+
+def read_later(read: Any, shape: tuple[int, ...], dtype: npt.DTypeLike, sides: list[int]) -> Any:
+    """Build the Dask array of what `read` gives workers for slices, in chunks of some sides."""
+    chunks = [tuple(min(side, n - at) for at in range(0, n, side)) for n, side in zip(shape, sides, strict=False)]
+    chunks += [(channels,) for channels in shape[2:]]
+    return da.map_blocks(_read, read, chunks=tuple(chunks), dtype=dtype, meta=np.empty((0,) * len(chunks), dtype))
+
+
+def _read(read: Any, block_info: Any = None) -> npt.NDArray[Any]:
+    return np.asarray(read(tuple(slice(*ends) for ends in block_info[None]["array-location"])))
+
+
+def _stored(path: str, place: tuple[slice, ...]) -> Any:
+    try:
+        return _source(path)[place]
+    except Exception as error:
+        where = f"row {place[0].start}, column {place[1].start}"
+        raise FileError(f"{shown(path)}: cannot read the chunk at {where}: {error}") from error
+
+
+@functools.lru_cache(8)
+def _source(path: str) -> Any:
+    return lazy.opened(path)
 
 
 def here(array: Any, report: Progress) -> npt.NDArray[Any]:
@@ -68,43 +88,59 @@ def here(array: Any, report: Progress) -> npt.NDArray[Any]:
     return made
 
 
-def store(array: Any, sink: Sink, report: Progress) -> Any:
-    """Compute a lazy array, write it row of chunks by row of chunks, and return what the caller gave as `out`."""
-    sink.checked(tuple(array.shape), array.dtype)
-    if client() is None and _is_serial(array):
-        return _stored_at_once(array, sink, report)
-    there, height = client(), array.shape[0]
-    across = max(array.numblocks[1], 1)
-    ahead = 1 + -(-2 * workers() // across)
-    ends = itertools.accumulate(array.chunks[0])
-    todo = [(i, end) for i, end in enumerate(ends) if not sink.has(end)]
-    waiting: list[list[Any]] = []
-    try:
-        for number, (i, end) in enumerate(todo):
-            for later, _ in todo[number + len(waiting) : number + ahead]:
-                blocks = list(array.blocks[later].to_delayed().ravel())
-                waiting.append(blocks if there is None else there.compute(blocks))
-            row = waiting.pop(0)
-            with _told_rows(end - array.chunks[0][i], end):
-                found = compute(*row) if there is None else there.gather(row)
-            release([] if there is None else row)
-            sink.write(end - array.chunks[0][i], end, np.concatenate(found, axis=1))
-            report.report(end, height)
-    finally:
-        if there is not None:
-            release(itertools.chain(*waiting))
-    return sink.target
-
-
 def written(array: Any, out: Any, about: About, report: Progress) -> Any:
     """Return a lazy result without `out`; else write it, report the rows, and return `out`."""
     with writing(out, about) as sink:
         return array if sink is None else store(array, sink, report)
 
 
-def _is_serial(array: Any) -> bool:
-    """Whether chunks of a Dask array are computed from those above."""
-    return any(isinstance(key, tuple) and str(key[0]).endswith(f"-{SERIAL}") for key in array.__dask_graph__())
+def store(array: Any, sink: Sink, report: Progress) -> Any:
+    """Compute a lazy array, write it row of chunks by row of chunks, and return what the caller gave as `out`."""
+    sink.checked(tuple(array.shape), array.dtype)
+    rows = enumerate(itertools.pairwise(begins_of(array.chunks[0])))
+    todo = [(i, top, end) for i, (top, end) in rows if not sink.has(end)]
+    write = functools.partial(_write, sink, report, array.shape[0])
+    keys = (key for key in array.__dask_graph__() if isinstance(key, tuple))
+    if client() is None and any(str(key[0]).endswith(f"-{SERIAL}") for key in keys):
+        # One computation, so that no chunk is computed twice; each write waits for the one before.
+        done: Any = None
+        for i, top, end in todo:
+            done = delayed(write, pure=False)(top, end, _row_of(array, i), done)
+        with _told_rows(0, array.shape[0]):
+            dask.compute(done, scheduler=dask.config.get("scheduler", None) or "threads")
+        return sink.target
+    with contextlib.closing(_computed(array, todo)) as found:
+        for top, end, chunks in found:
+            write(top, end, chunks)
+    return sink.target
+
+
+def _row_of(array: Any, i: int) -> list[Any]:
+    return list(array.blocks[i].to_delayed().ravel())
+
+
+def _write(sink: Sink, report: Progress, height: int, top: int, end: int, chunks: list[Any], *_: Any) -> None:
+    sink.write(top, end, np.concatenate(chunks, axis=1))
+    report.report(end, height)
+
+
+def _computed(array: Any, todo: list[tuple[int, int, int]]) -> Generator[tuple[int, int, list[Any]], None, None]:
+    """Yield the chunks of each row of chunks; workers of a cluster are some rows ahead."""
+    there, waiting = client(), list[list[Any]]()
+    ahead = 1 + -(-2 * workers() // max(array.numblocks[1], 1))
+    try:
+        for number, (_, top, end) in enumerate(todo):
+            for i, *_ in todo[number + len(waiting) : number + ahead]:
+                row = _row_of(array, i)
+                waiting.append(row if there is None else there.compute(row))
+            row = waiting.pop(0)
+            with _told_rows(top, end):
+                found = list(compute(*row) if there is None else there.gather(row))
+            release([] if there is None else row)
+            yield top, end, found
+    finally:
+        if there is not None:
+            release(itertools.chain(*waiting))
 
 
 @contextlib.contextmanager
@@ -118,38 +154,3 @@ def _told_rows(first: int, end: int) -> Iterator[None]:
         if type(error).__module__.partition(".")[0] == "distributed":
             raise
         raise FileError(f"image: cannot read a chunk of rows {first} to {end - 1}: {error}") from error
-
-
-def _stored_at_once(array: Any, sink: Sink, report: Progress) -> Any:
-    """Store by one threaded computation, so that no chunk is computed twice; each write waits for the one before."""
-    ends = list(itertools.accumulate(array.chunks[0]))
-
-    def write(_: Any, end: int, i: int, *row: npt.NDArray[Any]) -> None:
-        if not sink.has(end):
-            sink.write(end - array.chunks[0][i], end, np.concatenate(row, axis=1))
-        report.report(end, array.shape[0])
-
-    written: Any = None
-    for i, end in enumerate(ends):
-        written = delayed(write, pure=False)(written, end, i, *array.blocks[i].to_delayed().ravel())
-    with _told_rows(0, array.shape[0]):
-        dask.compute(written, scheduler=dask.config.get("scheduler", None) or "threads")
-    return sink.target
-
-
-def _lengths(length: int, side: int) -> tuple[int, ...]:
-    return tuple(min(side, length - first) for first in range(0, length, side))
-
-
-def _read(path: str, block_info: Any = None) -> npt.NDArray[Any]:
-    places = block_info[None]["array-location"]
-    try:
-        return np.asarray(_source(path)[tuple(slice(*place) for place in places)])
-    except Exception as error:
-        row, column = places[0][0], places[1][0]
-        raise FileError(f"{shown(path)}: cannot read the chunk at row {row}, column {column}: {error}") from error
-
-
-@functools.lru_cache(8)
-def _source(path: str) -> Any:
-    return lazy.opened(path)

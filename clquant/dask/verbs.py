@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from clquant.dask.codebooks import fit as fit_codec
-from clquant.dask.coding import compress_to, decode
-from clquant.dask.executor import figure, reduce, run
+from clquant.dask.coding import compress, decode
+from clquant.dask.executor import figure, run
 from clquant.dask.files import fit_many, stream
-from clquant.dask.learning import histogram, learned
 from clquant.dask.parts import here, store
 from clquant.dask.quadtrees import leaves
-from clquant.dask.vectors import checked_rows, rows_of
+from clquant.dask.reductions import reduce
+from clquant.dask.rows import RemoteRows, checked_rows, map_rows, reduce_rows
+from clquant.dask.training import fit_codec
+from clquant.palette.learned import fit_collections as fit
+from clquant.palette.learned import fit_quality_of_collections as fit_quality
 
 __all__ = [
+    "RemoteRows",
     "checked_rows",
-    "compress_to",
+    "compress",
     "decode",
     "figure",
+    "fit",
     "fit_codec",
     "fit_many",
+    "fit_quality",
     "here",
-    "histogram",
-    "learned",
     "leaves",
+    "map_rows",
     "reduce",
-    "rows_of",
+    "reduce_rows",
     "run",
     "store",
     "stream",

@@ -1,45 +1,28 @@
-"""Tasks on workers: how many there are, trees of tasks, and errors that say on which worker and device."""
+"""Tasks on workers: how many there are, and errors that say on which worker and device."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
-
-from dask import compute, delayed, is_dask_collection
 
 from clquant.dask.verify import is_verified, verified_share, verify_elsewhere
 from clquant.images.dark_values import no_warnings
-from clquant.images.foreign import is_dask
-from clquant.runtime import (
-    ClquantError,
-    DeviceError,
-    DeviceMemoryError,
-    FileError,
-    Progress,
-    default_device,
-    describe,
-)
+from clquant.runtime import ClquantError, DeviceError, DeviceMemoryError, default_device, describe
 from clquant.runtime.transfer.staging import sharing_lanes
 
-MERGED_AT_ONCE = 8
 MOMENT_S = 0.5
-# Workers, by the client and when they were counted.
-_counted: dict[tuple[str, int], int] = {}
 
 
 def client() -> Any | None:
     """Return the client of the cluster that computes now; None without one."""
     try:
         from distributed import get_client  # an extra of the extra
-    except ImportError:
-        return None
-    try:
+
         return get_client()
-    except ValueError:
+    except (ImportError, ValueError):
         return None
 
 
@@ -47,13 +30,13 @@ def workers() -> int:
     """Return how many processes tasks are spread over, at least 1."""
     # The count of a cluster is a moment old, as a new one takes as long as a small task.
     there = client()
-    if there is None:
-        return 1
-    moment = int(time.monotonic() / MOMENT_S)
-    if (there.id, moment) not in _counted:
-        _counted.clear()
-        _counted[there.id, moment] = max(len(there.scheduler_info(n_workers=-1)["workers"]), 1)
-    return _counted.get((there.id, moment), 1)
+    return 1 if there is None else _count_workers(there.id, int(time.monotonic() / MOMENT_S))
+
+
+@functools.lru_cache(1)
+def _count_workers(client_id: str, moment: int) -> int:  # noqa: ARG001
+    there = client()
+    return 1 if there is None else max(len(there.scheduler_info(n_workers=-1)["workers"]), 1)
 
 
 def release(futures: Iterable[Any]) -> None:
@@ -72,76 +55,6 @@ def held(value: Any) -> list[Any]:
     return list(futures_of(value))
 
 
-def begun(work: Callable[..., Any], *args: Any) -> Any:
-    """Start a call on a cluster's worker and return its future; arguments may contain futures."""
-    there = client()
-    assert there is not None, "futures are a cluster's"
-    return there.submit(work, *args, pure=False)
-
-
-def results(tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-    """Yield (index, value) of delayed tasks as they finish; closing the iterator cancels the remaining tasks."""
-    there = client()
-    if there is None:
-        for first in range(0, len(tasks), MERGED_AT_ONCE):
-            yield from enumerate(compute(*tasks[first : first + MERGED_AT_ONCE]), first)
-        return
-    from distributed import as_completed
-
-    futures = there.compute(list(tasks))
-    places = {future.key: i for i, future in enumerate(futures)}
-    try:
-        for future in as_completed(futures):
-            yield places[future.key], future.result()
-    finally:
-        release(futures)
-
-
-def value_of(task: Any, report: Progress) -> Any:
-    """Compute a delayed task, or wait for a future, and return its value."""
-    report.report(0, 2)
-    (found,) = compute(task) if is_dask_collection(task) else [task.result()]
-    report.report(2, 2)
-    return found
-
-
-@contextlib.contextmanager
-def located(images: Sequence[Any]) -> Iterator[None]:
-    """Name the chunk that could not be read if the computation inside fails for that reason."""
-    # After an error that is not clquant's the Dask arrays among `images` are read again, chunk by chunk.
-    try:
-        yield
-    except (ClquantError, MemoryError):
-        raise
-    except Exception as error:
-        if type(error).__module__.partition(".")[0] != "distributed":
-            for number, image in enumerate(images):
-                if is_dask(image):
-                    _look_again(image, f"images[{number}] ({image.name})")
-        raise
-
-
-def _look_again(image: Any, name: str) -> None:
-    """Compute the chunks, discard them, and raise FileError at the first that fails."""
-    origins = list(itertools.product(*([0, *itertools.accumulate(sizes)][:-1] for sizes in image.chunks)))
-    blocks = list(image.to_delayed().ravel())
-    there = client()
-    futures = [] if there is None else there.compute(blocks)
-    try:
-        for i, (row, column, *_) in enumerate(origins):
-            try:
-                if there is None:
-                    compute(blocks[i])
-                else:
-                    error = futures[i].exception()
-                    if error is not None:
-                        raise error
-            except Exception as error:
-                raise FileError(f"{name}: cannot read the chunk at row {row}, column {column}: {error}") from error
-    finally:
-        release(futures)
-
-
 @contextlib.contextmanager
 def told(place: str) -> Iterator[None]:
     """Prefix the message of a clquant or memory error with the place where it came about."""
@@ -150,22 +63,6 @@ def told(place: str) -> Iterator[None]:
     except (ClquantError, MemoryError) as error:
         error.args = (f"{place}: {error}", *error.args[1:])
         raise
-
-
-def tree(merge: Callable[[Sequence[Any]], Any], parts: Sequence[Any]) -> Any:
-    """Merge delayed values by tasks of a few each; returns one delayed value."""
-    few = branches(merge, parts)
-    return few[0] if len(few) == 1 else delayed(merge, pure=False)(few)
-
-
-def branches(merge: Callable[[Sequence[Any]], Any], parts: Sequence[Any]) -> list[Any]:
-    """Merge like `tree`, but stop at so few values that one task can merge them."""
-    level = list(parts)
-    while len(level) > MERGED_AT_ONCE:
-        level = [
-            delayed(merge, pure=False)(level[i : i + MERGED_AT_ONCE]) for i in range(0, len(level), MERGED_AT_ONCE)
-        ]
-    return level
 
 
 def named(work: Callable[..., Any], share: float | None = None) -> Callable[..., Any]:

@@ -51,18 +51,18 @@ def run(
 
 def reduce(
     job: Reduce,
-    image: ImageLike,
+    image: Any,
     *,
     queue: CommandQueue | None,
     progress: ProgressCallback | None = None,
     memory: Any = None,
     argument: str = "image",
 ) -> Any:
-    """Return a reduction's value for an image; the chunks of a Dask array are reduced by workers."""
+    """Return a reduction's value for an image; Dask arrays, alone or with other images, are reduced by workers."""
     report = Progress(params.callback("progress", progress))
     collection = executor_of(image)
     if collection is not None:
-        return collection.reduce(job, image, report, argument)
+        return collection.reduce(job, image, queue, report, argument)
     picture = images.read_parts(image, memory=memory, argument=argument, max_bits=job.max_bits)
     session = open_session(queue, images.device_arrays([picture]))
     return job.finish(state_of(session, [picture], job, report))
@@ -88,6 +88,18 @@ def state_of(session: Session, pictures: Sequence[Picture], job: Reduce, report:
                 states = states if steps.value is not None else [job.merge(states)]
                 report.report(row1, sent[0].height)
             return states[0] if steps.value is None else steps.value()
+
+
+def figure(job: Reduce, last: Callable[[Any], float], original: Any, result: Any) -> Any:
+    """Return the lazy number that `last` makes of a reduction's value for two pictures, one of them a Dask array."""
+    executor = executor_of(original, result)
+    assert executor is not None, "pictures that are here are compared at once"
+    return executor.figure(job, last, original, result)
+
+
+def opened(image: Any, memory: Any, max_bits: int) -> Any:
+    """Return a picture, a lazy one where it is; a Dask array as it is."""
+    return image if executor_of(image) else images.read_parts(image, memory=memory, max_bits=max_bits)
 
 
 def here(result: Any, progress: ProgressCallback | None) -> Any:

@@ -104,6 +104,18 @@ class Reduce(Job):
         """Return the value of the whole picture's state."""
         return state
 
+    def gather(self, images: Sequence[Any], state_of: Callable[[Any], Any]) -> Any:
+        """Return the state of several images that are not read yet; `state_of` makes that of one."""
+        return self.merge([state_of(image) for image in images])
+
+    def conclude(self, states: Sequence[Any]) -> Any:
+        """Return the value of a few states."""
+        return self.finish(self.merge(states))
+
+    def value(self, images: Sequence[Any], state_of: Callable[[Any], Any]) -> Any:
+        """Return the value of all images, which this process has."""
+        return self.conclude([self.gather(images, state_of)])
+
 
 class Map(Job, abc.ABC):
     """A job that makes of each portion of a picture the same portion of the result."""

@@ -13,11 +13,22 @@ from typing import Any
 import numpy as np
 import PIL.Image
 
+from clquant.flow.executors import executor_of
 from clquant.images import detached
 from clquant.runtime import CommandQueue, Siblings, is_page_locked
 
 
-def stream(engine: Any, images: Iterator[Any], method: str, depth: int, arguments: dict[str, Any]) -> Iterator[Any]:
+def stream(engine: Any, images: Iterable[Any], method: str, depth: int, arguments: dict[str, Any]) -> Iterator[Any]:
+    """Results of ``engine.method(image, **arguments)`` for each image, in order: by threads, or workers for `Files`."""
+    executor = executor_of(images)
+    run = stream_by_threads if executor is None else executor.stream
+    found: Iterator[Any] = run(engine, images, method, depth, arguments)
+    return found
+
+
+def stream_by_threads(
+    engine: Any, given: Iterable[Any], method: str, depth: int, arguments: dict[str, Any]
+) -> Iterator[Any]:
     """Results of ``engine.method(image, **arguments)`` for each image, in the images' order.
 
     `depth` threads, each with a queue of its own, work ahead, so that reading, transfers and kernels of neighbouring
@@ -26,6 +37,7 @@ def stream(engine: Any, images: Iterator[Any], method: str, depth: int, argument
     raised at its turn; what was begun by then is finished and dropped.
     """
     pending: collections.deque[Future[Any]] = collections.deque()
+    images = unshared(given)
     with _own_queues(engine) as give_queue, ThreadPoolExecutor(depth, thread_name_prefix="clquant-stream") as pool:
 
         def call(image: Any) -> Any:

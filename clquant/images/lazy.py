@@ -22,6 +22,7 @@ import PIL.Image
 from clquant import params
 from clquant.images import decode, geo, ome
 from clquant.images.dark_values import DarkRows, no_warnings
+from clquant.images.foreign import is_dask
 from clquant.images.tiff_head import check_claim
 from clquant.params import shown
 from clquant.runtime import Array, FileError, InvalidArgument
@@ -57,13 +58,13 @@ def memory_bytes(memory: Any) -> int:
 
 
 def is_lazy(source: Any) -> bool:
-    """Whether a picture should be read in parts: it has rows, and is no array in memory."""
+    """Whether a picture should be read in parts: it has rows, and is no array in memory or on workers."""
     if isinstance(source, np.memmap):
         return True
     # PIL images are decoded, and copied, for their `__array_interface__`.
     if isinstance(source, np.ndarray | Array | PIL.Image.Image) or any(hasattr(source, name) for name in _IN_MEMORY):
         return False
-    return all(hasattr(source, name) for name in ("shape", "dtype", "__getitem__", "ndim"))
+    return all(hasattr(source, name) for name in ("shape", "dtype", "__getitem__", "ndim")) and not is_dask(source)
 
 
 class LazyRows:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from clquant import params
 from clquant.color.palette import Palette
-from clquant.estimator import weights_of
-from clquant.flow.executors import executor_of
+from clquant.estimator import learned_by, weights_of
+from clquant.flow.executors import on_collections
 from clquant.histogram.counting import count_colors
 from clquant.histogram.weights import checked_weights
 from clquant.images import (
@@ -26,7 +26,6 @@ from clquant.images import (
     refuse_rows,
 )
 from clquant.images.batches import listed, read_in_groups, session_of
-from clquant.images.foreign import is_dask
 from clquant.kmeans.fit import Fit, Fitted
 from clquant.kmeans.params import KMeansParams
 from clquant.palette.engine import PaletteEngine
@@ -116,6 +115,8 @@ class KMeansPalette(PaletteEngine):
     [[3, 3, 3], [200, 200, 200]]
     """
 
+    learns_from_counts = True
+
     def __init__(
         self,
         n_colors: int = 256,
@@ -143,6 +144,7 @@ class KMeansPalette(PaletteEngine):
         self.random_state = random_state
         self.queue = queue
 
+    @on_collections("fit")
     def fit(
         self,
         images: Any,
@@ -186,16 +188,10 @@ class KMeansPalette(PaletteEngine):
         weights, sources = weights_of(y, sample_weight), materialize(images)
         refuse_rows(sources, "images")
         given = sources if isinstance(sources, list | tuple) else [sources]
-        collections = [executor_of(source) for source in given]
-        if not any(collections) and not any(is_read_in_parts(source) for source in given):
+        if not any(is_read_in_parts(source) for source in given):
             return self._keep(self._fitted(sources, weights, progress))
         if weights is not None:
             raise InvalidArgument("sample_weight is given with a lazy image; allowed: with images in memory")
-        for verbs in filter(None, collections):
-            KMeansParams.of(self)
-            report = Progress(params.callback("progress", progress))
-            vars(self).update(verbs.learned(self, given, report, by_pixels=True))
-            return self
         from clquant.histogram.color_histogram import ColorHistogram
         from clquant.images.dark_values import warned_once
 
@@ -216,6 +212,9 @@ class KMeansPalette(PaletteEngine):
         narrow = [picture.narrowed() for picture in pictures]
         counts = counts_of(ColorHistogram.of(narrow, queue=self.queue, progress=progress, memory=memory, max_bits=8))
         return self._keep(fit_lazy(given, open_session(self.queue), pictures, counts, report))
+
+    def _check(self) -> None:
+        KMeansParams.of(self)
 
     def _begin_fit(
         self, images: Any, sample_weight: Any, progress: ProgressCallback | None
@@ -252,11 +251,8 @@ class KMeansPalette(PaletteEngine):
         self.palette_, self.n_iter_ = fitted.palette, fitted.steps
         return self
 
-    def _trials(self, pictures: Sequence[Any], weight: Any) -> contextlib.AbstractContextManager[Trial]:
-        return super()._trials(pictures, weight) if any(map(is_dask, pictures)) else self._counted(pictures, weight)
-
     @contextlib.contextmanager
-    def _counted(self, pictures: Sequence[Picture], weight: Any) -> Iterator[Trial]:
+    def _trials(self, pictures: Sequence[Picture], weight: Any) -> Iterator[Trial]:
         """Fit like `fit`, with the colours counted once for several trials."""
         weights, unit = checked_weights(weight, pictures, list(pictures))
         session = open_session(self.queue, device_arrays(pictures))
@@ -267,7 +263,7 @@ class KMeansPalette(PaletteEngine):
             def trial(count: int) -> tuple[dict[str, Any], float]:
                 given = KMeansParams.of(self.set_params(n_colors=count))
                 self._keep(Fit(given, session, Progress(None), unit).run(lambda _: counts))
-                learned = {name: value for name, value in vars(self).items() if name.endswith("_")}
+                learned = learned_by(self)
                 # The inertia is the error already, of three channels a pixel.
                 told = weights is None and self.color_space == "srgb" and not self.palette_.has_alpha
                 return learned, self.inertia_ / (3 * pixels) if told else mean_shown_error(self, pictures)
@@ -307,6 +303,7 @@ class KMeansPalette(PaletteEngine):
 
         return self._keep(fit_counts(given, session, counts, report))
 
+    @on_collections("fit_many")
     def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:
         """An independent palette for each image; `palette_` is left alone.
 
@@ -339,9 +336,6 @@ class KMeansPalette(PaletteEngine):
         from clquant.kmeans.small_images import batch_palettes, fits
 
         rules, report = KMeansParams.of(self), Progress(params.callback("progress", progress))
-        collection = executor_of(images)
-        if collection is not None:
-            return collection.fit_many(self, images, report)  # type: ignore[no-any-return]
         sources = listed(images)
         session = session_of(self.queue, sources)
         found: dict[int, Palette] = {}

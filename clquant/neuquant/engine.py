@@ -8,7 +8,7 @@ from typing import Any
 from clquant import params
 from clquant.color.palette import Palette
 from clquant.estimator import weights_of
-from clquant.flow.executors import executor_of
+from clquant.flow.executors import on_collections
 from clquant.histogram.color_histogram import ColorHistogram, counts_of
 from clquant.histogram.weights import checked_weights, resampled, spread_out
 from clquant.images import (
@@ -26,7 +26,7 @@ from clquant.images.lazy import memory_bytes
 from clquant.neuquant.fit import NeuQuantFit
 from clquant.neuquant.params import NeuQuantParams
 from clquant.palette.engine import PaletteEngine
-from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, open_session
+from clquant.runtime import CommandQueue, Progress, ProgressCallback, open_session
 
 # Copies of a picture that is walked through in memory: its pixels, those on the device, and points.
 _COPIES = 3
@@ -126,6 +126,7 @@ class NeuQuantCL(PaletteEngine):
         self.queue = queue
         self.random_state = random_state
 
+    @on_collections("fit")
     def fit(
         self,
         images: ImageLike | Sequence[ImageLike],
@@ -172,13 +173,6 @@ class NeuQuantCL(PaletteEngine):
         """
         images = materialize(images)
         refuse_rows(images, "images")
-        for verbs in filter(None, map(executor_of, images if isinstance(images, list | tuple) else [images])):
-            if weights_of(y, sample_weight) is not None:
-                raise InvalidArgument("sample_weight is given with a Dask array; allowed: with images in memory")
-            NeuQuantParams.of(self)
-            report = Progress(params.callback("progress", progress))
-            vars(self).update(verbs.learned(self, images, report, by_pixels=False))
-            return self
         given, report = NeuQuantParams.of(self), Progress(params.callback("progress", progress))
         weights = weights_of(y, sample_weight)
         pictures = self._read(images, memory_bytes(memory), given.parallel, whole=weights is not None)
@@ -221,6 +215,7 @@ class NeuQuantCL(PaletteEngine):
         self.palette_ = NeuQuantFit(open_session(self.queue), given, report).shared([picture], False)
         return self
 
+    @on_collections("fit_many")
     def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:
         """An independent palette for each image, trained side by side; `palette_` is left alone.
 
@@ -248,11 +243,11 @@ class NeuQuantCL(PaletteEngine):
             As `fit`.
         """
         given, report = NeuQuantParams.of(self), Progress(params.callback("progress", progress))
-        collection = executor_of(images)
-        if collection is not None:
-            return collection.fit_many(self, images, report)  # type: ignore[no-any-return]
         sources = listed(images)
         return NeuQuantFit(session_of(self.queue, sources), given, report).each(sources)
+
+    def _check(self) -> None:
+        NeuQuantParams.of(self)
 
     def _read(self, images: Any, memory: int, parallel: bool, whole: bool) -> list[Picture]:
         """The pictures to learn from; unless they are read whole, lazy ones stay where they are."""

@@ -13,10 +13,15 @@ from clquant import flow, images
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
 from clquant.estimator import Estimator, weights_of
+from clquant.flow.executors import on_collections
 from clquant.images import ImageLike
-from clquant.images.foreign import is_dask
 from clquant.mapping.pipeline import Nearest
-from clquant.palette.target_quality import FewestColors, Trial, allowed_error, fitted_anew, shown_error
+from clquant.palette.target_quality import (
+    Trial,
+    fit_quality,
+    fitted_anew,
+    shown_error,
+)
 from clquant.palette.verbs import predict, quantize, transform
 from clquant.runtime import CommandQueue, HostResult, Progress, ProgressCallback
 
@@ -38,6 +43,7 @@ class PaletteEngine(Estimator, abc.ABC):
     """
 
     metric: str = "l2"
+    learns_from_counts: bool = False  # what `fit` learns from pixels
     default_dither: Any = None
     color_space: str
     queue: CommandQueue | None
@@ -69,6 +75,7 @@ class PaletteEngine(Estimator, abc.ABC):
             See the engine.
         """
 
+    @on_collections("fit_quality")
     def fit_quality(
         self,
         images: Any,
@@ -103,9 +110,7 @@ class PaletteEngine(Estimator, abc.ABC):
         InvalidArgument
             If not exactly one target is given, `n_colors` colours do not reach it, or ``init`` is an array of colours.
         """
-        search = FewestColors(self, images, allowed_error(target_psnr, max_mse), sample_weight, progress)
-        vars(self).update(search.run())
-        return self
+        return fit_quality(self, images, target_psnr, max_mse, sample_weight, progress)
 
     def predict(
         self,
@@ -231,10 +236,8 @@ class PaletteEngine(Estimator, abc.ABC):
         InvalidArgument, InvalidType, FileError, StoppedError
             As `fit` and `predict`.
         """
-        if is_dask(image):
-            return self.fit(image, y, sample_weight, progress=progress).predict(image)
         with images.sent(image, self.queue) as (session, source):
-            if self.default_dither is not None:
+            if session is None or self.default_dither is not None:
                 return self.fit(source, y, sample_weight, progress=progress).predict(source, progress=progress)
             shape = (source.height, source.width)
             room = None if source.on_device else HostResult(session, shape, np.uint8)
@@ -297,6 +300,9 @@ class PaletteEngine(Estimator, abc.ABC):
         errors = [shown_error(self, one, f"images[{i}]") for i, one in enumerate(given)]
         total: float = sum(e.mean * e.pixels for e in errors)
         return -total / sum(e.pixels for e in errors)
+
+    def _check(self) -> None:
+        """Check the parameters before workers do something by them."""
 
     def _begin_fit(
         self, images: Any, sample_weight: Any, progress: ProgressCallback | None

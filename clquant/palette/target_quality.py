@@ -9,12 +9,9 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from clquant import images, params
 from clquant.color.palette import MOST_COLORS, checked_fixed
-from clquant.flow.executors import executor_of
-from clquant.images.foreign import is_dask
+from clquant.estimator import learned_by
 from clquant.mapping.error import SummedError, summed_error
 from clquant.runtime import InvalidArgument, PictureError, Progress, ProgressCallback
 
@@ -52,20 +49,16 @@ class FewestColors:
                 f"init is {params.shown(start)}; allowed in fit_quality, which tries differing n_colors: a name"
             )
         self.least = max(len(checked_fixed(given.get("fixed_colors"), self.most)) + 1, 2)
-        sources = images.materialize(sources)
-        images.refuse_rows(sources, "images")
-        self.pictures = _kept_lazy(sources, weight) or images.read_many(sources)
-        self.weight = weight if isinstance(sources, list | tuple) else [weight] if weight is not None else None
+        self.sources = images.materialize(sources)
+        images.refuse_rows(self.sources, "images")
+        self.weight = weight if isinstance(self.sources, list | tuple) else [weight] if weight is not None else None
         self.limit = limit
         self.progress = Progress(params.callback("progress", progress))
         self.found: dict[int, tuple[dict[str, Any], float]] = {}
 
     def run(self) -> dict[str, Any]:
         """What the engine learned with the fewest colours, by the attributes' names."""
-        with contextlib.ExitStack() as inside:
-            if not any(map(is_dask, self.pictures)):
-                self.pictures = inside.enter_context(images.all_sent(self.pictures, self.engine.queue))[1]
-            trial = inside.enter_context(self.engine._trials(self.pictures, self.weight))
+        with self._trials() as trial:
             count = fewest_colors(lambda n: self._error(trial, n), self.limit, self.most, self.least)
         if count is None:
             error = self.found[self.most][1]
@@ -75,45 +68,48 @@ class FewestColors:
             )
         return self.found[count][0]
 
+    @contextlib.contextmanager
+    def _trials(self) -> Iterator[Trial]:
+        read = images.read_many(self.sources)
+        with images.all_sent(read, self.engine.queue) as (_, sent), self.engine._trials(sent, self.weight) as trial:
+            yield trial
+
     def _error(self, trial: Trial, count: int) -> float:
         self.found[count] = trial(count)
         self.progress.report(len(self.found), max(len(self.found), 2 * self.most.bit_length()))
         return self.found[count][1]
 
 
-def _kept_lazy(sources: Any, weight: Any) -> list[Any]:
-    """Pictures among which are Dask arrays; empty where none are."""
-    given = sources if isinstance(sources, list | tuple) else [sources]
-    lazy = [source for source in given if is_dask(source)]
-    if lazy and weight is not None:
-        raise InvalidArgument("sample_weight is given with a Dask array; allowed: with images in memory")
-    if any(source.dtype == np.uint16 for source in lazy):
-        raise InvalidArgument("images has a Dask array of uint16; allowed in fit_quality: 8 bits")
-    return list(given) if lazy else []
+def fit_quality(
+    engine: PaletteEngine,
+    images: Any,
+    target_psnr: float | None = None,
+    max_mse: float | None = None,
+    sample_weight: Any = None,
+    progress: ProgressCallback | None = None,
+    search: type[FewestColors] = FewestColors,
+) -> PaletteEngine:
+    """Fit like `PaletteEngine.fit_quality`."""
+    found = search(engine, images, allowed_error(target_psnr, max_mse), sample_weight, progress).run()
+    vars(engine).update(found)
+    return engine
 
 
 @contextlib.contextmanager
 def fitted_anew(engine: PaletteEngine, pictures: Sequence[Any], weight: Any) -> Iterator[Trial]:
-    """Trials of any engine: each a fit of its own. The colours of Dask arrays are counted once.
+    """Trials of any engine: each a fit of its own. Its parameters and what it learned are changed."""
+    yield trial_of(engine, functools.partial(engine.fit, pictures, sample_weight=weight), pictures)
 
-    Parameters
-    ----------
-    engine : PaletteEngine
-        Its parameters and what it learned are changed.
-    """
 
-    collection = next(filter(None, map(executor_of, pictures)), None)
-    fit = functools.partial(engine.fit, pictures, sample_weight=weight)
-    if collection is not None and hasattr(engine, "fit_histogram"):
-        fit = functools.partial(engine.fit_histogram, collection.histogram(pictures))
+def trial_of(engine: PaletteEngine, fit: Callable[[], Any], pictures: Sequence[Any]) -> Trial:
+    """Return what fits an engine with some number of colours, and finds the error on pictures."""
 
     def trial(count: int) -> tuple[dict[str, Any], float]:
         engine.set_params(n_colors=count)
         fit()
-        learned = {name: value for name, value in vars(engine).items() if name.endswith("_")}
-        return learned, mean_shown_error(engine, pictures)
+        return learned_by(engine), mean_shown_error(engine, pictures)
 
-    yield trial
+    return trial
 
 
 def shown_error(engine: PaletteEngine, image: Any, argument: str = "images") -> SummedError:

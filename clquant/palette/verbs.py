@@ -11,14 +11,13 @@ from clquant.color import spaces
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
 from clquant.dithering.registry import Ditherer, find_dither, job_of
-from clquant.flow.executors import executor_of
 from clquant.flow.file_sinks import About
 from clquant.flow.result_files import writing
 from clquant.images import ImageLike, read_parts, refuse_rows
 from clquant.mapping import lookup
 from clquant.mapping.palette_on_device import METRICS
 from clquant.mapping.pipeline import Colored, Nearest, NearestColors
-from clquant.runtime import CommandQueue, InvalidArgument, ProgressCallback
+from clquant.runtime import CommandQueue, ProgressCallback
 
 
 def _job(palette: Palette, color_space: str, metric: str, dither: Any) -> flow.Map | Ditherer:
@@ -47,11 +46,6 @@ def _by_own(
     ditherer: Ditherer, image: Any, palette: Palette, colored: bool, out: Any, about: About, memory: Any, given: Any
 ) -> Any:
     """Indices by a ditherer of the caller's, or their colours."""
-    if executor_of(image):
-        raise InvalidArgument(
-            f"dither is {params.shown(ditherer)}, of which it is not known how it may be cut; allowed with Dask "
-            "arrays: names, and objects that clquant has"
-        )
     with writing(out, about) as sink:
         found = ditherer(read_parts(image, memory=memory, max_bits=16), palette, **given)
         found = lookup.applied(found, palette, given["queue"]) if colored else found

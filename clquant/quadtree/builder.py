@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from clquant import images, params, runtime
 from clquant.estimator import Estimator
-from clquant.flow.executors import executor_of
+from clquant.flow.executors import on_collections
 from clquant.quadtree import criteria
 from clquant.quadtree.assembly import Decomposition, TreeJob, decompose
 from clquant.quadtree.deep import deep_leaves
@@ -160,6 +160,7 @@ class QuadtreeBuilder(Estimator):
     def leaves(
         self, image: images.HostImage, *, progress: runtime.ProgressCallback | None = None, memory: Any = None
     ) -> npt.NDArray[np.void]: ...
+    @on_collections("leaves")
     def leaves(
         self, image: images.ImageLike, *, progress: runtime.ProgressCallback | None = None, memory: Any = None
     ) -> npt.NDArray[np.void] | runtime.Array:
@@ -182,9 +183,6 @@ class QuadtreeBuilder(Estimator):
         InvalidType, InvalidArgument, FileError, DeviceMemoryError, StoppedError
             As `build`.
         """
-        collection = executor_of(image)
-        if collection is not None:
-            return collection.leaves(self, image)  # type: ignore[no-any-return]
         picture = images.read_parts(image, memory=memory, max_channels=MAX_CHANNELS, max_bits=_bits_of(image))
         job = self._job(picture)
         if picture.bits == 16:

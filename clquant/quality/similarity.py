@@ -7,13 +7,13 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant import flow, params
-from clquant.flow.executors import executor_of
+from clquant.flow.executors import on_collections
 from clquant.images import Picture
 from clquant.quality import definitions
 from clquant.quality.definitions import WINDOW, gaussian
@@ -28,6 +28,14 @@ BAND_BYTES = 1 << 28  # of means that are in memory at once
 CPU_BAND_BYTES = 1 << 21  # the same on CPUs, so that caches hold them
 
 
+def _lazy_ssim(original: Any, result: Any, peak: float = 255.0, **_: Any) -> Any:
+    if not MIN_PEAK <= params.real("peak", peak, 1e-9) <= MAX_PEAK:
+        raise InvalidArgument(f"peak is {peak} for Dask arrays; allowed: {MIN_PEAK} to {MAX_PEAK}")
+    last = partial(mean_similarity, windows=_windows(definitions.picture_shape(np.shape(original))))
+    return flow.figure(Dissimilarity(peak), last, original, result)
+
+
+@on_collections(_lazy_ssim)
 def ssim(
     original: Samples,
     result: Samples,
@@ -70,11 +78,6 @@ def ssim(
     with sigma 1.5, K1 = 0.01, K2 = 0.03, windows inside the picture only.
     """
     peak = params.real("peak", peak, 1e-9)
-    for verbs in filter(None, map(executor_of, (original, result))):
-        if not MIN_PEAK <= peak <= MAX_PEAK:
-            raise InvalidArgument(f"peak is {peak} for Dask arrays; allowed: {MIN_PEAK} to {MAX_PEAK}")
-        last = partial(mean_similarity, windows=_windows(definitions.picture_shape(np.shape(cast(Any, original)))))
-        return verbs.figure(Dissimilarity(peak), last, original, result)  # type: ignore[no-any-return]
     pair = as_pair(original, result, memory)
     shape = definitions.picture_shape(pair.shape if isinstance(pair, Pair) else pair[0].shape)
     windows = _windows(shape)

@@ -6,12 +6,12 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from clquant import flow, params
-from clquant.flow.executors import executor_of
+from clquant.flow.executors import on_collections
 from clquant.images import Picture
 from clquant.quality import definitions
 from clquant.quality.pair import Pair, Samples, as_pair
@@ -93,13 +93,15 @@ def decibels(error: float, peak: float) -> float:
     return float("inf") if error == 0 else float(10 * np.log10(peak * peak / error))
 
 
+def _lazily_from_error(last: Callable[[float], float], original: Any, result: Any, *_: Any) -> Any:
+    return flow.figure(SquaredError(), partial(_of_total, last, math.prod(np.shape(original))), original, result)
+
+
+@on_collections(_lazily_from_error)
 def _from_error(
     last: Callable[[float], float], original: Samples, result: Samples, queue: CommandQueue | None, memory: Any
 ) -> float:
     """Compute a figure from the mean squared error; a lazy one of Dask arrays."""
-    for verbs in filter(None, map(executor_of, (original, result))):
-        size = math.prod(np.shape(cast(Any, original)))
-        return verbs.figure(SquaredError(), partial(_of_total, last, size), original, result)  # type: ignore[no-any-return]
     pair = as_pair(original, result, memory)
     if not isinstance(pair, Pair):
         return last(definitions.mean_squared_error(*pair))

@@ -43,8 +43,7 @@ def rows_of(source: RowSource, queue: CommandQueue | None, memory: int) -> Itera
     """What trains on rows and looks at them: `HeldRows`, or the like of it for a Dask array."""
     collection = executor_of(source.source)
     if collection is not None:
-        with collection.rows_of(source, queue) as remote:
-            yield remote
+        yield collection.RemoteRows(source, queue)
         return
     session = open_session(queue, [source.source] if source.is_on_device else [])
     with session.scope() as scope:

@@ -233,7 +233,7 @@ class VQCodec(Estimator):
         NotFittedError, FileError, StoppedError
             As `encode`.
         """
-        return verbs.decode(self, self._coder(), indices, shape, progress, out, memory, resume)
+        return verbs.decode(self._coder(), indices, shape, progress, out, memory, resume)
 
     def compress(
         self, image: ImageLike, *, embed_codebook: bool = True, progress: Report = None, memory: Any = None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from clquant import params
-from clquant.flow.executors import executor_of
+from clquant.flow.executors import on_collections
 from clquant.images import Picture, device_arrays, is_read_in_parts, lazy, materialize, read_many, read_parts
 from clquant.runtime import InvalidArgument, Progress, ProgressCallback, open_session
 from clquant.training import training
@@ -18,16 +18,14 @@ if TYPE_CHECKING:
     from clquant.vq.codec import VQCodec
 
 
+@on_collections("fit_codec")
 def fit(
     codec: VQCodec, images: Any, sample_weight: Any, progress: ProgressCallback | None, memory: Any
 ) -> tuple[training.Trained, BlockShape]:
     """The codebook of a codec's parameters for some images, and its blocks."""
-    plan, block = _checked(codec)
+    plan, block = checked_plan(codec)
     given, reporter = materialize(images), Progress(params.callback("progress", progress))
     listed = given if isinstance(given, list | tuple) else [given]
-    for collection in filter(None, map(executor_of, listed)):
-        trained, shape = collection.fit_codec(codec, listed, sample_weight, plan, reporter)
-        return trained, shape
     bound = lazy.memory_bytes(memory)
     pictures = _read(given, listed, bound)
     channels = {p.channels for p in pictures}
@@ -53,7 +51,7 @@ def _read(given: Any, listed: Sequence[Any], memory: int) -> list[Picture]:
     return [picture.in_memory() for picture in pictures] if fit else pictures
 
 
-def _checked(codec: VQCodec) -> tuple[training.Plan, tuple[int, int]]:
+def checked_plan(codec: VQCodec) -> tuple[training.Plan, tuple[int, int]]:
     """A codec's parameters that decide the training, all of them allowed, and (rows, columns) of its blocks."""
     size = params.integer("codebook_size", codec.codebook_size, 2, MAX_CODEBOOK)
     block = check_block_shape(codec.block_shape)

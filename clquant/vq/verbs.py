@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import flow, params
-from clquant.flow.executors import executor_of
+from clquant.flow.executors import on_collections
 from clquant.flow.result_files import writing
 from clquant.images import ImageLike, lazy
 from clquant.runtime import FormatError, InvalidType, Progress
@@ -32,8 +32,8 @@ def encode(coder: BlockCoder, image: ImageLike, progress: Report, out: Any, memo
     return found
 
 
+@on_collections("decode")
 def decode(
-    codec: VQCodec,
     coder: BlockCoder,
     indices: Table | HostTable,
     shape: Size,
@@ -44,9 +44,6 @@ def decode(
 ) -> Pixels:
     """As `VQCodec.decode`, with the codec's codebook ready in a coder."""
     report = Progress(params.callback("progress", progress))
-    collection = executor_of(indices)
-    if collection is not None:
-        return collection.decode(indices, codec, shape, out, coder.about("decode", resume), report)  # type: ignore[no-any-return]
     bound = lazy.memory_bytes(memory)
     table = opened_table(indices, out)
     with writing(out, coder.about("decode", resume)) as sink:
@@ -62,11 +59,12 @@ def compress_to(
     if not hasattr(file, "write"):
         raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for writing")
     compressor = Compressor.of(coder, codec.state_size, codec.tolerance)
-    collection = executor_of(image)
-    if collection is not None:
-        collection.compress_to(file, image, codec, compressor, embed, report)
-        return
-    compressor.write(file, coder.read(image, memory=memory), embed, report)
+    _compress(compressor, file, image, embed, report, memory)
+
+
+@on_collections("compress")
+def _compress(compressor: Compressor, file: Sink, image: ImageLike, embed: bool, report: Progress, memory: Any) -> None:
+    compressor.write(file, compressor.coder.read(image, memory=memory), embed, report)
 
 
 def decompress_from(

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 
 import clquant
-from clquant.dask import codebooks
-from clquant.dask.remote_parts import RemoteParts
+from clquant.dask import training as on_workers
+from clquant.dask.training import RemoteParts
 from clquant.training import training
 from clquant.training.blocks import BlockShape
 from clquant.training.part import Part
@@ -37,7 +37,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Samples and parts so small that the steps over all blocks matter."""
     for name, value in SMALL.items():
         monkeypatch.setattr(training, name, value)
-    monkeypatch.setattr(codebooks, "workers", lambda: 3)
+    monkeypatch.setattr(on_workers, "workers", lambda: 3)
     with dask.config.set(scheduler="synchronous"):
         yield
 
@@ -70,7 +70,7 @@ def test_codebooks_are_those_of_one_process(
     weights = [rng.integers(0, 4, (-(-height // block[0]), -(-width // block[1])))] if weighted else None
     if weights:
         weights[0].flat[0] = 2
-    with mock.patch.object(codebooks, "workers", return_value=spread):
+    with mock.patch.object(on_workers, "workers", return_value=spread):
         made = [
             clquant.VQCodec(size, block, init=init, refine=refine, max_iter=6).fit([image], weights)
             for image in (values, da.from_array(values, chunk))
@@ -106,7 +106,7 @@ def test_several_arrays_and_files_are_one_collection(tmp_path: Any, monkeypatch:
     one = clquant.VQCodec(30, refine=2).fit([first, second, third], weights)
     given = [da.from_array(first, (7, 9, 1)), str(tmp_path / "second.png"), da.from_array(third, (22, 11, 3))]
     for spread in (1, 3):
-        monkeypatch.setattr(codebooks, "workers", lambda count=spread: count)
+        monkeypatch.setattr(on_workers, "workers", lambda count=spread: count)
         assert _learned(clquant.VQCodec(30, refine=2).fit(given, weights)) == _learned(one)
     with pytest.raises(clquant.FileError, match=r"images\[1\].*missing.png"):
         clquant.VQCodec(8).fit([given[0], str(tmp_path / "missing.png")])

@@ -27,7 +27,7 @@ from clquant.dask import (
     MismatchError,
     executor,
     files,
-    learning,
+    reductions,
     sums,
     verify,
     work,
@@ -85,7 +85,7 @@ def test_files_are_spread(client: Client, tmp_path: pathlib.Path) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("most", [1, 9000, 1 << 28])
 def test_palettes_are_learned_where_the_colours_are(client: Client, picture: Any, monkeypatch: Any, most: int) -> None:
-    monkeypatch.setattr(learning, "MOST_AT_ONCE", most)
+    monkeypatch.setattr(reductions, "MOST_AT_ONCE", most)
     given = da.from_array(picture, (20, 25, 3)).persist()
     done: list[tuple[int, int]] = []
     for engine in (clquant.KMeansPalette(7), clquant.NeuQuantCL(8)):
@@ -114,15 +114,15 @@ def test_sums_are_made_where_values_are(client: Client, monkeypatch: Any, at_onc
 
     before = set(client.futures)  # tests that failed calls on purpose may have left some
     parts = [dask.delayed(_set)(i) for i in range(count)]
-    found = sums.of_sums(_union, _union, parts, runtime.Progress(tells))
+    found = sums.merged(_union, _union, parts, runtime.Progress(tells))
     assert found == set(range(count))
     assert told[0] == (0, count + 1)
     assert told[-1] == (count + 1, count + 1)
     assert told == sorted(told)
     with pytest.raises(clquant.StoppedError):
-        sums.of_sums(_union, _union, parts, runtime.Progress(lambda done, _: done == 0))
+        sums.merged(_union, _union, parts, runtime.Progress(lambda done, _: done == 0))
     with pytest.raises(ZeroDivisionError):
-        sums.of_sums(_union, _union, [*parts, dask.delayed(divmod)(1, 0)], runtime.Progress(None))
+        sums.merged(_union, _union, [*parts, dask.delayed(divmod)(1, 0)], runtime.Progress(None))
     end = time.monotonic() + 20
     while set(client.futures) - before and time.monotonic() < end:
         time.sleep(0.01)
@@ -193,7 +193,7 @@ def test_a_device_without_memory_is_named_once(client: Client, picture: Any) -> 
         client.submit(work.named(work.named(_starved)), 1).result()
     assert str(found.value).count("worker '") == 1
     with pytest.raises(clquant.DeviceMemoryError) as found:
-        learning._counted(0, [picture], _starved).compute()
+        reductions._Group([picture], numbers=[0]).reduced(_starved).result()
     assert str(found.value).count("worker '") == 1
 
 
@@ -206,9 +206,9 @@ class _Unlike:
 
 def test_palettes_of_files_are_verified(client: Client) -> None:
     paths = [__file__] * 3
-    assert len(files.fit_many(_Unlike(), Files(paths), runtime.Progress(None))) == 3
+    assert len(files.fit_many(_Unlike(), Files(paths))) == 3
     with pytest.raises(MismatchError, match="_Call differ"), verify(1.0):
-        files.fit_many(_Unlike(), Files(paths), runtime.Progress(None))
+        files.fit_many(_Unlike(), Files(paths))
 
 
 class _Broadcast(SchedulerPlugin):

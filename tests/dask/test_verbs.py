@@ -123,7 +123,7 @@ def test_fits_are_those_of_the_whole(h: int, w: int, down: int, across: int, gra
 @pytest.mark.parametrize("alpha", [False, True])
 def test_counts_are_added_on_the_device(picture: Any, alpha: bool, monkeypatch: Any) -> None:
     monkeypatch.setattr("clquant.histogram.device_counts.LEAST_COLORS", 1)
-    monkeypatch.setattr("clquant.dask.learning.MOST_AT_ONCE", 1)
+    monkeypatch.setattr("clquant.dask.reductions.MOST_AT_ONCE", 1)
     if alpha:
         picture = np.dstack([picture, np.where(picture[..., 0] > 90, 255, 7).astype(np.uint8)])
     one = clquant.KMeansPalette(9).fit(picture)
@@ -301,7 +301,7 @@ def test_serial_scans_go_from_band_to_band(picture: Any, dither: Any, most: int,
 
 def test_what_cannot_be_cut_is_refused_and_what_fails_says_where(picture: Any) -> None:
     given = da.from_array(picture, (100, 100, 3))
-    with pytest.raises(clquant.InvalidArgument, match="of which it is not known how it may be cut"):
+    with pytest.raises(clquant.InvalidType, match="Dask array, of which this verb needs all pixels"):
         predict(given, SIX, dither=_OwnDither())
 
     def fails(block: Any, block_info: Any = None) -> Any:
@@ -310,7 +310,7 @@ def test_what_cannot_be_cut_is_refused_and_what_fails_says_where(picture: Any) -
         return block
 
     halftoner = clquant.PinwheelHalftoner()
-    with pytest.raises(clquant.InvalidArgument, match="refine is given with out or a lazy image"):
+    with pytest.raises(clquant.InvalidType, match="Dask array, of which this verb needs all pixels"):
         halftoner.transform(given, refine=1)
     broken = da.from_array(picture, (100, 171, 3)).map_blocks(fails, dtype=np.uint8)
     told = r"image \(fails-\w+\): cannot read the chunk at row 100, column 0: the disk is gone"

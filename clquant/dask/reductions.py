@@ -1,0 +1,148 @@
+"""Reductions of collections: arrays by chunks, paths and lazy pictures, read and reduced by workers."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from dask import compute, delayed, is_dask_collection
+
+from clquant import flow
+from clquant import images as pictures
+from clquant.dask.chunks import checked, origins_of, placed
+from clquant.dask.files import Later, expanded, numbered, portions
+from clquant.dask.sums import merged
+from clquant.dask.work import client, held, named, workers
+from clquant.histogram.color_histogram import ColorHistogram
+from clquant.histogram.reduction import Colors
+from clquant.images.foreign import is_dask
+from clquant.runtime import CommandQueue, InvalidArgument, Progress, open_session
+
+# Bytes of chunks that a worker reduces together, so that few states are merged.
+MOST_AT_ONCE = 1 << 28
+
+
+def histogram(images: Any) -> ColorHistogram:
+    """The colour histogram of a Dask array, or of several pictures that workers read.
+
+    Parameters
+    ----------
+    images : dask.array.Array, Files, or list or tuple of these, of paths or of lazy pictures
+        Paths must name the same files on every worker.
+
+    Returns
+    -------
+    ColorHistogram
+        The same bits as of one process, whatever the workers, the chunks and their order.
+
+    Raises
+    ------
+    InvalidArgument
+        If there are none, or an array is no picture.
+    FileError
+        If a worker cannot read one.
+    """
+    found: ColorHistogram = reduce(Colors(), images, None, Progress(None))
+    return found
+
+
+def reduce(
+    job: flow.Reduce, images: Any, queue: CommandQueue | None, report: Progress, argument: str = "images"
+) -> Any:
+    """Run a reduction like `clquant.flow.reduce`; with a queue its value is made here, else where the states are."""
+    listed = images if isinstance(images, list | tuple) else [images]
+    given = expanded(listed)
+    if not given:
+        raise InvalidArgument(f"{argument} is empty; allowed: at least one image")
+    names = [f"{argument}[{i}]" if listed is images else argument for i in range(len(given))]
+    groups = list(_groups(given, names))
+    if len(groups) == 1 and queue is None:
+        report.report(0, 2)
+        task = groups[0].reduced(partial(_value, job))
+        found = compute(task)[0] if is_dask_collection(task) else task.result()
+        report.report(2, 2)
+        return found
+    states = [group.reduced(partial(_gathered, job)) for group in groups]
+    if queue is not None:
+        return job.conclude([merged(job.merge, job.merge, states, report)])
+    return merged(named(job.conclude), job.merge, states, report)
+
+
+def _value(job: flow.Reduce, images: list[Any]) -> Any:
+    return job.value(images, partial(_state_of, job))
+
+
+def _gathered(job: flow.Reduce, images: list[Any]) -> Any:
+    return job.gather(images, partial(_state_of, job))
+
+
+def _state_of(job: flow.Reduce, image: Any) -> Any:
+    return flow.state_of(open_session(None), [pictures.read_parts(image, max_bits=16)], job, Progress(None))
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Images that one task reads: chunks of an array by their names, or others by their numbers among all."""
+
+    images: list[Any]
+    names: list[str] | None = None
+    numbers: Sequence[int] = ()
+
+    def reduced(self, work: Callable[[list[Any]], Any]) -> Any:
+        """Return a task that reduces the images; it starts now if workers have all, in half of the time of a graph."""
+        call, there = named(partial(_reduced, work, self.names)), client()
+        call = call if self.names else partial(numbered, self.numbers, call)
+        if there is not None and not any(map(is_dask_collection, self.images)):
+            return there.submit(call, self.images, pure=False)
+        return delayed(call, pure=False)(self.images)
+
+
+def _reduced(work: Callable[[list[Any]], Any], names: list[str] | None, given: list[Any]) -> Any:
+    if names is not None:
+        chunks = zip(given, names, strict=True)
+        return work([pictures.read(np.asarray(chunk), argument=name, max_bits=16) for chunk, name in chunks])
+    made = [image() if isinstance(image, Later) else image for image in given]
+    return work([one for several in made for one in (several if isinstance(several, list) else [several])])
+
+
+def _groups(given: Sequence[Any], names: Sequence[str]) -> Iterator[_Group]:
+    """What each task reads: paths together, an array's chunks that one worker has, or will have."""
+    for i, (image, name) in enumerate(zip(given, names, strict=True)):
+        if is_dask(image):
+            yield from _groups_of_chunks(placed(checked(image, name), name), name)
+        elif not isinstance(image, str | os.PathLike):
+            yield _Group([image], numbers=[i])
+    paths = [i for i, image in enumerate(given) if isinstance(image, str | os.PathLike)]
+    for first, end in portions(len(paths)):
+        yield _Group([given[i] for i in paths[first:end]], numbers=paths[first:end])
+
+
+def _groups_of_chunks(image: Any, name: str) -> Iterator[_Group]:
+    futures = {future.key: future for future in held(image)}
+    blocks = [futures.get(block.key, block) for block in image.to_delayed(optimize_graph=not futures).ravel()]
+    names = [f"{name}, chunk at row {row}, column {column}" for row, column in origins_of(image)]
+    most = max(MOST_AT_ONCE // max(math.prod(image.chunksize) * image.dtype.itemsize, 1), 1)
+    if futures:  # what is held takes no more memory
+        most = len(blocks)
+    for there in _places(futures, blocks):
+        for first in range(0, len(there), most):
+            chosen = there[first : first + most]
+            yield _Group([blocks[i] for i in chosen], [names[i] for i in chosen])
+
+
+def _places(futures: dict[Any, Any], blocks: Sequence[Any]) -> list[list[int]]:
+    """Numbers of chunks by the worker that has them; of chunks that nobody has, each alone if there are several."""
+    there = client()
+    if there is None or workers() == 1:
+        return [list(range(len(blocks)))]
+    known = there.who_has(list(futures.values())) if futures else {}
+    found: dict[Any, list[int]] = defaultdict(list)
+    for i, block in enumerate(blocks):
+        found[next(iter(known.get(block.key, ())), i)].append(i)
+    return list(found.values())

@@ -1,0 +1,61 @@
+"""The picture in a .clvq file as one that is read in parts: only the bands that rows lie in are decoded."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import params
+from clquant.images import files
+from clquant.runtime import ClquantError, FileError, FormatError, InvalidArgument, InvalidType, NotFittedError
+from clquant.vq.codec import VQCodec
+from clquant.vq.coding.bands import BandLayout
+from clquant.vq.container import clvq_format
+from clquant.vq.container.codebook_files import codebook_of
+
+
+class StoredPicture:
+    """A picture of (H, W) or (H, W, C) uint8; `codec` has the codebook if the file does not hold it."""
+
+    def __init__(self, path: str | os.PathLike[str], codec: VQCodec | None, max_pixels: int) -> None:
+        self._path = os.path.abspath(files.path_of(path))
+        if codec is not None and not isinstance(codec, VQCodec):
+            raise InvalidType(f"codec is a {type(codec).__name__}; allowed: VQCodec or None")
+        self._codec = VQCodec() if codec is None else copy.copy(codec).set_params(queue=None)
+        self._max_pixels = params.integer("max_pixels", max_pixels, 1)
+        with self._opened() as file:
+            reader = clvq_format.Reader(file, self._max_pixels)
+            if reader.header.kind == clvq_format.CODEBOOK:
+                raise FormatError("this .clvq file holds a codebook and no picture; allowed: files of pictures")
+            codebook_of(reader, self._codec)
+        header = reader.header
+        self.shape = header.shape if header.channels == 1 else (*header.shape, header.channels)
+        self.band_rows = BandLayout(*header.table_shape).rows * header.block.rows
+
+    def read(self, place: tuple[slice, ...]) -> npt.NDArray[np.uint8]:
+        """Return whole rows, given by slices of all axes."""
+        rows = place[0].start, place[0].stop
+        try:
+            with self._opened() as file:
+                return self._codec.decompress_from(file, max_pixels=self._max_pixels, rows=rows)
+        except ClquantError as error:
+            error.args = (f"rows {rows[0]} to {rows[1] - 1}: {error}", *error.args[1:])
+            raise
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[BinaryIO]:
+        """Open the file; errors begin with its path."""
+        try:
+            with open(self._path, "rb") as file:
+                yield file
+        except OSError as error:
+            raise FileError(f"cannot read {self._path!r}: {error.strerror or error}") from error
+        except (FormatError, NotFittedError, InvalidArgument) as error:
+            error.args = (f"{self._path!r}: {error}", *error.args[1:])
+            raise
