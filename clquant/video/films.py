@@ -17,6 +17,7 @@ from clquant.runtime import FileError, InvalidArgument
 from clquant.video.timing import Timed
 
 RAW_FORMAT = "rgb24"
+_Y4M = "yuv4mpegpipe"
 HD_HEIGHT = 720  # from which on films that name no matrix have BT.709's
 MOST_FPS = 1000
 _RAW_RATE = 25
@@ -24,6 +25,18 @@ _THREADS = 8
 _BT709, _BT601 = 1, 5
 _UNNAMED = (0, 2)  # "reserved" and "unspecified"
 _SHORT = Fraction(1, 2)  # seconds that a whole film may lack of the length in its head
+
+
+class _Pipe:
+    """A pipe, and how many bytes of it were read."""
+
+    def __init__(self, pipe: BinaryIO) -> None:
+        self._pipe, self.count = pipe, 0
+
+    def read(self, size: int) -> bytes:
+        data = self._pipe.read(size)
+        self.count += len(data)
+        return data
 
 
 class Film:
@@ -40,7 +53,8 @@ class Film:
         raw: Any = None,
         damaged: bool = False,
     ) -> None:
-        self._start, self._source, self._shown, self._damaged = start, source, shown, damaged
+        self._start, self._shown, self._damaged = start, shown, damaged
+        self._source = source if isinstance(source, str) else _Pipe(source)
         self.once = not isinstance(source, str) or not os.path.isfile(source)
         self._options = _raw_options(raw) if raw is not None else {}
         self._open: Any = None
@@ -111,14 +125,14 @@ class Film:
     def _decoded(self, container: Any, stream: Any) -> Iterator[Any]:
         """Yield decoded frames until the end or a damage."""
         av = _library(self._shown)
-        decoded = container.decode(stream)
+        decoded = self._of_packets(container, stream)
         last = self._start or Fraction(0)
         while True:
             try:
                 frame = next(decoded)
             except StopIteration:
                 return
-            except (av.error.FFmpegError, OSError) as error:
+            except (av.error.FFmpegError, OSError, EOFError) as error:
                 if self._damaged:
                     return
                 raise self._cut_off(last, error) from error
@@ -129,6 +143,16 @@ class Film:
             if frame.pts is not None:
                 last = Fraction((frame.pts - (stream.start_time or 0)) * frame.time_base)
             yield frame
+
+    def _of_packets(self, container: Any, stream: Any) -> Iterator[Any]:
+        """Yield decoded frames; raise where a y4m ends within a frame, which FFmpeg leaves out without a word."""
+        end = 0
+        for packet in container.demux(stream):
+            end = packet.pos + packet.size if packet.size and packet.pos else end
+            yield from packet.decode()
+        count = self._source.count if isinstance(self._source, _Pipe) else os.path.getsize(self._source)
+        if container.format.name == _Y4M and count > end:
+            raise EOFError("it ends within a frame")
 
     def _cut_off(self, end: Fraction, error: Exception | None = None) -> FileError:
         whole = "" if self._length is None else f" of {float(self._length):.2f}"

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import params
+from clquant.color.formats.parallel import ordered
 from clquant.images import detached, files, moving, read
 from clquant.images.folders import files_below
 from clquant.images.moving import Frame
@@ -24,6 +25,7 @@ from clquant.video.timing import MILLISECONDS, Timed, clipped, rounded, thinned
 DELAY_MS = 40  # of pictures that have no times of their own
 STDIN = "-"
 MOST_SIDE = 65535
+_READ_AT_A_TIME = 4  # a film's colours take longer than its decoding
 MOST_SECONDS = 1e6
 
 
@@ -166,10 +168,13 @@ class Frames:
     def __iter__(self) -> Iterator[Frame]:
         timed = clipped(self._source.timed(), self._start, self._end)
         found = False
+
+        def read(each: Timed) -> Frame:
+            return Frame(resized(each.read(), self._size), rounded(each.end) - rounded(each.start))
+
         try:
-            for each in timed if self._fps is None else thinned(timed, self._fps):
-                delay = rounded(each.end) - rounded(each.start)
-                yield Frame(resized(each.read(), self._size), delay)
+            for frame in ordered(read, timed if self._fps is None else thinned(timed, self._fps), _READ_AT_A_TIME):
+                yield frame
                 found = True
         except FileError:
             if not (self._damaged and found):

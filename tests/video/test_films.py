@@ -177,6 +177,23 @@ def test_damaged_and_other_files(pictures, rng, tmp_path):
             clquant.video.frames(tmp_path / name)
 
 
+@pytest.mark.parametrize("piped", [False, True])
+def test_a_y4m_that_ends_within_a_frame(piped, rng, tmp_path, monkeypatch):
+    planes = [b"FRAME\n" + rng.bytes(3 * 16 * 8) for _ in range(5)]
+    whole = b"YUV4MPEG2 W16 H8 F10:1 C444\n" + b"".join(planes)
+
+    def read(data, **options):
+        (tmp_path / "a.y4m").write_bytes(data)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        return list(clquant.video.frames("-" if piped else tmp_path / "a.y4m", **options))
+
+    assert len(read(whole)) == 5
+    for lacking in (1, len(planes[0]) - 1):
+        with pytest.raises(FileError, match=r"cut off after 0.30.* seconds \(it ends within a frame\)"):
+            read(whole[:-lacking])
+        assert len(read(whole[:-lacking], damaged=True)) == 4
+
+
 def test_films_through_a_pipe(pictures, tmp_path):
     data = b"".join(picture.tobytes() for picture in pictures)
     command = [sys.executable, "-m", "clquant", "animate", "-", "--raw", "48x36", "--fps", "20", "-k", "256", "-q"]

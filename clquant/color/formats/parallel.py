@@ -37,9 +37,9 @@ def in_threads(work: Callable[[int], T], count: int) -> list[T]:
         return list(pool.map(work, range(count)))
 
 
-def ordered(work: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
-    """``work(item)`` for each item, in order; as many as there are cores are in work at a time."""
-    ahead = cores()
+def ordered(work: Callable[[S], T], items: Iterable[S], most: int = 64) -> Iterator[T]:
+    """``work(item)`` for each item, in order; as many as there are cores, up to `most`, are in work at a time."""
+    ahead = min(cores(), most)
     pending: collections.deque[Future[T]] = collections.deque()
     with ThreadPoolExecutor(ahead, thread_name_prefix="clquant-files") as pool:
         try:
