@@ -53,7 +53,7 @@ def held(frames: Iterable[Frame], look_ahead: int, quality: int, queue: CommandQ
                 counts = np.uint32(number % depth), np.uint32(len(waiting)), np.uint32(number > 0)
                 limits = np.int32(most_square((100 - quality) / 2)), np.uint32(pixels)
                 session.launch(kernel, pixels, group, window, shown, stays, *counts, *limits)
-                now = session.download(shown, shape, np.uint8)
-                yield Held(
-                    Frame(now, waiting.popleft().delay_ms), session.download(stays, shape[:2], np.uint8).view(np.bool_)
-                )
+                frame = waiting.popleft()
+                if quality < 100 or channels == 4:  # else each pixel is as it came
+                    frame = Frame(session.download(shown, shape, np.uint8), frame.delay_ms)
+                yield Held(frame, session.download(stays, shape[:2], np.uint8).view(np.bool_))

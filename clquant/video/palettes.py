@@ -26,6 +26,7 @@ _UNIT_MS = 10
 _NEW_POWER = 2  # of the weight of pixels that do not stay, beside their own
 _MOST_WEIGHT = 1 << 38
 _COARSE_BITS = 3
+_MANY_PIXELS = 1 << 16  # new ones, of which one in four is counted, for four
 # New pixels of up to so many frames decide the order of a palette, of frames that have few.
 _FEW_PIXELS, _MOST_CHANGES = 1 << 14, 256
 
@@ -53,10 +54,11 @@ class _Counted:
         power = max(frame.delay_ms // _UNIT_MS, 1).bit_length() - 1
         self._waiting.setdefault(power, []).append(frame.pixels)
         if not is_first and stays.any() and not stays.all():
-            rows = frame.pixels.reshape(stays.size, *frame.pixels.shape[2:])
-            new = rows.take(np.flatnonzero(~stays), axis=0)[None]
-            self._waiting.setdefault(power + _NEW_POWER, []).append(new)
-            if new.shape[1] <= _FEW_PIXELS and len(self._changes) < _MOST_CHANGES:
+            rows, places = frame.pixels.reshape(stays.size, *frame.pixels.shape[2:]), np.flatnonzero(~stays)
+            fewer = _NEW_POWER if len(places) > _MANY_PIXELS else 0
+            new = rows.take(places[:: 1 << fewer], axis=0)[None]
+            self._waiting.setdefault(power + _NEW_POWER + fewer, []).append(new)
+            if len(places) <= _FEW_PIXELS and len(self._changes) < _MOST_CHANGES:
                 self._changes.append(new)
         self.shown_ms += frame.delay_ms
         self._pixels += stays.size
