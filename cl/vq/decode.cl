@@ -4,45 +4,38 @@
  * Constants: P, Q, C (block rows, block columns, channels), INDEX (uchar or ushort), PIECE (bytes of a row that a
  * work-item writes), WHOLE (1 where pieces are whole blocks side by side: PIECE a multiple of 4 and Q*C, and K of 16;
  * else PIECE is 1, 4 or 16, more than 1 only if Q*C is a multiple of 4 and width*C of PIECE), WIDE (with WHOLE, bytes
- * that are written at once: 1, 4 or 16, of which width*C and PIECE are multiples), CUT (with WHOLE, 0 where width*C is
- * a multiple of PIECE), CHECKED (0 where INDEX has no value that is no codeword's), RUN (on CPUs, where blocks have no
- * such width: blocks that a work-item copies one after another; else 0).
+ * that are written at once: 4 or 16, of which width*C and PIECE are multiples), CUT (with WHOLE, 0 where width*C is
+ * a multiple of PIECE), CHECKED (0 where INDEX has no value that is no codeword's), RUN (on CPUs, where pictures or
+ * blocks have no such width: blocks that a work-item copies one after another; else 0).
  */
 #define ROW_BYTES (Q * C)
 #define K (P * Q * C)
 #define PIECE_BLOCKS (PIECE / ROW_BYTES)
 
 #if RUN
+/* The widest vectors of bytes that fit a line. */
 #if ROW_BYTES >= 16
 #define PART 16
+#define COPY(from, to) vstore16(vload16(0, from), 0, to)
 #elif ROW_BYTES >= 8
 #define PART 8
+#define COPY(from, to) vstore8(vload8(0, from), 0, to)
 #elif ROW_BYTES >= 4
 #define PART 4
-#elif ROW_BYTES >= 2
-#define PART 2
+#define COPY(from, to) vstore4(vload4(0, from), 0, to)
+#else
+#define PART 1
+#define COPY(from, to) *(to) = *(from)
 #endif
 
 /* Copies a line of a codeword, the last part from where it ends with the line. */
 inline void copy_line(__global const uchar *line, __global uchar *to)
 {
-#if ROW_BYTES == 1
-    *to = *line;
-#else
 #pragma unroll
     for (uint i = 0; i < (ROW_BYTES + PART - 1) / PART; ++i) {
         const uint at = min(i * PART, (uint)(ROW_BYTES - PART));
-#if PART == 16
-        vstore16(vload16(0, line + at), 0, to + at);
-#elif PART == 8
-        vstore8(vload8(0, line + at), 0, to + at);
-#elif PART == 4
-        vstore4(vload4(0, line + at), 0, to + at);
-#else
-        vstore2(vload2(0, line + at), 0, to + at);
-#endif
+        COPY(line + at, to + at);
     }
-#endif
 }
 #endif
 
@@ -71,13 +64,11 @@ inline void write_piece(const uint *words, uint count, __global uchar *image, si
     }
 #endif
 #pragma unroll
-    for (uint i = 0; i < PIECE / max(WIDE, 4); ++i)
+    for (uint i = 0; i < PIECE / WIDE; ++i)
 #if WIDE == 16
         ((__global uint4 *)image)[at / 16 + i] = vload4(i, words);
-#elif WIDE == 4
-        ((__global uint *)image)[at / 4 + i] = words[i];
 #else
-        vstore4(as_uchar4(words[i]), i, image + at);
+        ((__global uint *)image)[at / 4 + i] = words[i];
 #endif
 }
 #endif

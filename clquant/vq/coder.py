@@ -44,16 +44,7 @@ HostTable = npt.NDArray[np.integer[Any]] | str | os.PathLike[str]
 
 
 class BlockCoder:
-    """A codebook with which pictures are encoded and decoded.
-
-    Attributes
-    ----------
-    codebook, queue
-        As given.
-    shape : BlockShape
-    rows : ndarray of uint8, shape (N, K)
-        The codewords, C-contiguous.
-    """
+    """A codebook with which pictures are encoded and decoded."""
 
     def __init__(self, codebook: npt.NDArray[np.uint8], queue: CommandQueue | None) -> None:
         good = isinstance(codebook, np.ndarray) and codebook.dtype == np.uint8 and codebook.ndim in (3, 4)
@@ -66,7 +57,7 @@ class BlockCoder:
         self.codebook = codebook
         self.queue = queue
         self.shape = BlockShape(codebook.shape[1], codebook.shape[2], channels)
-        self.rows = np.ascontiguousarray(codebook).reshape(len(codebook), -1)
+        self.rows = np.ascontiguousarray(codebook).reshape(len(codebook), -1)  # (N, K)
 
     def about(self, verb: str, resume: bool) -> About:
         """What a job that would go on must have in common with the one before."""

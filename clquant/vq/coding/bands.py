@@ -32,13 +32,7 @@ VARIANTS = (
 
 @dataclass(frozen=True)
 class BandLayout:
-    """How a table of indices is cut into bands, and how many rANS states share a band.
-
-    Attributes
-    ----------
-    table_rows, columns : int
-        Of the table.
-    """
+    """How a table of indices is cut into bands, and how many rANS states share a band."""
 
     table_rows: int
     columns: int
@@ -69,15 +63,9 @@ class BandLayout:
 
 @dataclass(frozen=True)
 class CodedBand:
-    """What a file holds of a band.
+    """What a file holds of a band."""
 
-    Attributes
-    ----------
-    states : ndarray of uint32, shape (lanes,)
-    words : ndarray of uint16
-    """
-
-    states: npt.NDArray[np.uint32]
+    states: npt.NDArray[np.uint32]  # (lanes,)
     words: Words
 
     def to_bytes(self) -> bytes:

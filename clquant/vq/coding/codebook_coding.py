@@ -20,10 +20,8 @@ _COUNT, _STATE = np.dtype("<u2"), np.dtype("<u4")
 
 @functools.lru_cache(maxsize=1)
 def scale_tables() -> npt.NDArray[np.uint16]:
-    """Cumulative frequencies of residuals modulo 256 for every scale, shape (16, 257).
-
-    Scale s is a Cauchy distribution: a residual r weighs 2^(20 + s) / (2^s + 16 r^2), rounded down, and 1 more.
-    """
+    """Cumulative frequencies of residuals modulo 256 for every scale, shape (16, 257)."""
+    # Scale s is a Cauchy distribution: a residual r weighs 2^(20 + s) / (2^s + 16 r^2), rounded down, and 1 more.
     signed = [r - 256 if r > 127 else r for r in range(256)]
     weights = [[((1 << 20) << s) // ((1 << s) + 16 * r * r) + 1 for r in signed] for s in range(_SCALES)]
     return np.array([spread(each) for each in weights], np.uint16)
@@ -41,11 +39,9 @@ def longest(size: int, shape: BlockShape) -> int:
 
 
 def shortest(size: int, shape: BlockShape) -> int:
-    """Fewer bytes than any codebook takes, so that decoding one costs in proportion to its bytes.
-
-    The likeliest residual has 27,167 of 2^15 frequencies, so that a word of 16 bits lasts for at most 63 components:
-    from 2^32, x -> 0.829 x + 4643 comes below 2^16 in as many steps. A run of n components has 6 bytes beside these.
-    """
+    """Fewer bytes than any codebook takes, so that decoding one costs in proportion to its bytes."""
+    # The likeliest residual has 27,167 of 2^15 frequencies, so that a word of 16 bits lasts for at most 63 components:
+    # from 2^32, x -> 0.829 x + 4643 comes below 2^16 in as many steps. A run of n components has 6 bytes beside these.
     return 1 + size * shape.components // 32
 
 

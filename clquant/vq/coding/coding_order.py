@@ -16,11 +16,9 @@ _SIDE_COMPONENTS = 12  # at most, of a side, that are looked at
 
 
 def coding_order(codebook: npt.NDArray[np.uint8], block: BlockShape, shape: ContextShape) -> npt.NDArray[np.int64]:
-    """An order of codewords in which those of a bucket, and of a group, have similar sides.
-
-    With `shape.by_pairs` their own order; else they are halved again and again, each time by the component of their
-    four sides that varies most.
-    """
+    """An order of codewords in which those of a bucket, and of a group, have similar sides."""
+    # With `by_pairs` their own order; else they are halved again and again, each time by the component of their four
+    # sides that varies most.
     order = np.arange(shape.size)
     if shape.by_pairs:
         return order

@@ -48,18 +48,10 @@ PRESET: Curves = np.array([_PRESET, _PRESET], np.uint8)
 
 @dataclass(frozen=True)
 class ContextShape:
-    """How a codebook is cut into buckets and into groups that share contexts.
+    """How a codebook is cut into buckets and into groups that share contexts."""
 
-    Attributes
-    ----------
-    size : int
-        Codewords, 2..65536.
-    pixels : int
-        Of the picture: tables grow with it, so that work is in proportion to the picture.
-    """
-
-    size: int
-    pixels: int
+    size: int  # codewords, 2..65536
+    pixels: int  # of the picture: tables grow with it, so that work is in proportion to the picture
 
     @property
     def bucket(self) -> int:
@@ -114,31 +106,20 @@ class ContextShape:
 
 @dataclass(frozen=True)
 class Model:
-    """What a file says of its indices.
+    """What a file says of its indices."""
 
-    Attributes
-    ----------
-    curves : ndarray of uint8, shape (2, 32)
-        Values of the bins above and to the left; each at most 211.
-    rarity : ndarray of uint8, shape (N,)
-        How much rarer each codeword is than its sides tell, in half bits, 0..63.
-    """
-
-    curves: Curves
-    rarity: npt.NDArray[np.uint8]
+    curves: Curves  # (2, 32), values of the bins above and to the left; each at most 211
+    rarity: npt.NDArray[np.uint8]  # (N,), how much rarer codewords are than their sides tell, in half bits, 0..63
 
 
 @dataclass(frozen=True)
 class ContextTables:
-    """Values of codewords and buckets by the groups above and to the left, on the device (`vq_side_values`).
-
-    `pairs` holds the ranges of buckets (`vq_pair_buckets`) where `has_pairs`; else it is not to be read.
-    """
+    """Values of codewords and buckets by the groups above and to the left, on the device (`vq_side_values`)."""
 
     shape: ContextShape
     above: Buffer
     left: Buffer
-    pairs: Buffer
+    pairs: Buffer  # the ranges of buckets (`vq_pair_buckets`) where `has_pairs`; else it is not to be read
     above_buckets: Buffer
     left_buckets: Buffer
     has_pairs: bool
@@ -157,20 +138,10 @@ def open_contexts(
 
 
 class Contexts:
-    """The distances between the sides of codewords, on the device.
+    """The distances between the sides of codewords, on the device."""
 
-    Attributes
-    ----------
-    shape : ContextShape
-    order : ndarray of int, shape (N,)
-        The codewords' indices in the order of `coding_order`, which all tables have.
-    ranks : ndarray of uint16, shape (N,), or None
-        Each codeword's place in it; None if the order is the codebook's.
-    program : Program
-        Of cl/vq/coding/contexts.cl.
-    above_bins, left_bins : pyopencl.Buffer
-        Groups x stride bytes.
-    """
+    # `order` (N,) has the codewords' indices in the order of `coding_order`, which all tables have; `ranks` (N,) each
+    # codeword's place in it, None if the order is the codebook's; `above_bins` and `left_bins` groups x stride bytes.
 
     def __init__(
         self, session: Session, scope: Scope, codebook: npt.NDArray[np.uint8], block: BlockShape, pixels: int

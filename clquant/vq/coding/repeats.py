@@ -23,18 +23,10 @@ Table = npt.NDArray[np.integer[Any]]
 
 @dataclass(frozen=True)
 class Repeats:
-    """Which rows and columns of a table are coded; each is followed by those that repeat it.
+    """Which rows and columns of a table are coded; each is followed by those that repeat it."""
 
-    Attributes
-    ----------
-    table_shape : tuple of int
-        (rows, columns) of the whole table.
-    rows, columns : ndarray of int
-        The coded ones, ascending, 0 first.
-    """
-
-    table_shape: tuple[int, int]
-    rows: Places
+    table_shape: tuple[int, int]  # (rows, columns) of the whole table
+    rows: Places  # the coded ones, ascending, 0 first
     columns: Places
 
     @classmethod

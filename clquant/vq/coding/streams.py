@@ -46,13 +46,7 @@ def join_streams(
 
 
 class SentStreams:
-    """Words and states of streams on their way to a decoder.
-
-    Attributes
-    ----------
-    words, begins, states : pyopencl.Buffer
-        All streams' words, where each stream's begin and where the last ends, and the states.
-    """
+    """All streams' words on their way to a decoder, where each stream's begin and the last ends, and the states."""
 
     def __init__(self, scope: Scope, words: Sequence[Words], states: States) -> None:
         if states.size and int(states.min()) < LOW:

@@ -79,21 +79,13 @@ def registered_codebook(identity: str) -> VQCodec:
 
 @dataclass(frozen=True)
 class ChunkCoder:
-    """Turns chunks into .clvq files and back.
+    """Turns chunks into .clvq files and back."""
 
-    A chunk is a picture, (height, width) for a gray codebook and (height, width, channels) for others, or a stack of
-    pictures along axes before these, whose height is a multiple of the blocks'.
+    # A chunk is a picture, (height, width) for a gray codebook and (height, width, channels) for others, or a stack of
+    # pictures along axes before these, whose height is a multiple of the blocks'.
 
-    Attributes
-    ----------
-    codebook : str
-        Its identity, 32 hexadecimal digits.
-    embed : bool
-        Whether every chunk holds the codebook, so that reading needs no other.
-    """
-
-    codebook: str
-    embed: bool = False
+    codebook: str  # its identity, 32 hexadecimal digits
+    embed: bool = False  # whether every chunk holds the codebook, so that reading needs no other
 
     def __post_init__(self) -> None:
         if not isinstance(self.codebook, str):

@@ -47,41 +47,17 @@ _RARITY_SHAPE = BlockShape(1, 1, 1)
 
 @dataclasses.dataclass(frozen=True)
 class Header:
-    """What a .clvq file says of itself before its first section.
+    """What a .clvq file says of itself before its first section."""
 
-    Attributes
-    ----------
-    kind : int
-        PICTURE (carries its codebook), PICTURE_OF_SHARED (names it) or CODEBOOK (no picture).
-    channels : int
-        1, 3 or 4.
-    block_shape : tuple of int
-        (rows, columns) of a block, 1..32 each and 256 pixels at most.
-    codebook_size : int
-        2..65536.
-    shape : tuple of int
-        (height, width) in pixels, true size; (0, 0) for a codebook.
-    state_size : int
-        Codewords in the state codebooks that the encoder chose from, 1..255; 0 if it did not choose, and for a
-        codebook. Decoders do not need it.
-    codebook_id : bytes
-        16 bytes, `codebook_id(codebook)`.
-    model : int
-        PRESET_CURVES, OWN_CURVES or OWN_CURVES_AND_RARITY.
-    repeating : int
-        1 if rows or columns of blocks that repeat the one before are left out, else 0.
-    version : int
-    """
-
-    kind: int
-    channels: int
-    block_shape: tuple[int, int]
-    codebook_size: int
-    shape: tuple[int, int]
-    state_size: int
-    codebook_id: bytes
+    kind: int  # PICTURE (carries its codebook), PICTURE_OF_SHARED (names it) or CODEBOOK (no picture)
+    channels: int  # 1, 3 or 4
+    block_shape: tuple[int, int]  # (rows, columns) of a block, 1..32 each and 256 pixels at most
+    codebook_size: int  # 2..65536
+    shape: tuple[int, int]  # (height, width) in pixels, true size; (0, 0) for a codebook
+    state_size: int  # of state codebooks that the encoder chose from, 1..255; 0 if it did not, and for a codebook
+    codebook_id: bytes  # `codebook_id(codebook)`
     model: int = PRESET_CURVES
-    repeating: int = 0
+    repeating: int = 0  # 1 if rows or columns of blocks that repeat the one before are left out
     version: int = VERSION
 
     @property
@@ -212,20 +188,10 @@ class Writer:
 
 
 class Reader:
-    """Reads a .clvq file piece by piece from anything with `read`.
+    """Reads a .clvq file piece by piece from anything with `read`."""
 
-    Attributes
-    ----------
-    header : Header
-    repeats : Repeats
-        Empty for a codebook.
-    layout : BandLayout
-        How the coded blocks are cut into bands; not for a codebook.
-    codebook : bytes or None
-        For `decode_codebook`; None if the file names a shared codebook.
-    model : bytes
-        What the file says of its indices; none for PRESET_CURVES.
-    """
+    # Of a codebook `repeats` are empty and `layout` means nothing. `codebook` has the bytes for `decode_codebook`, None
+    # if the file names a shared one; `model` has what the file says of its indices, nothing for PRESET_CURVES.
 
     def __init__(
         self, source: Source, max_pixels: int | None = MAX_PIXELS, max_codebook: int | None = MAX_CODEBOOK

@@ -43,17 +43,9 @@ Match = Callable[[Model, Table], Table]
 
 @dataclasses.dataclass(frozen=True)
 class BandPlace:
-    """Some bands of a table.
+    """Bands `first` to `end` - 1 of a table."""
 
-    Attributes
-    ----------
-    layout : BandLayout
-        Of the whole table.
-    first, end : int
-        Half-open.
-    """
-
-    layout: BandLayout
+    layout: BandLayout  # of the whole table
     first: int
     end: int
 
@@ -66,21 +58,11 @@ class BandPlace:
 
 @dataclasses.dataclass(frozen=True)
 class Compressor:
-    """Writes pictures by one codebook.
-
-    Attributes
-    ----------
-    coder : BlockCoder
-        Of the codebook.
-    state_size : int
-        Codewords of a state codebook, 0..255; 0 leaves every block its nearest codeword.
-    tolerance : int
-        How much a block's squared error, summed over its components, may grow for a shorter code.
-    """
+    """Writes pictures by one codebook."""
 
     coder: BlockCoder
-    state_size: int
-    tolerance: int
+    state_size: int  # codewords of a state codebook, 0..255; 0 leaves every block its nearest codeword
+    tolerance: int  # how much a block's squared error, summed over its components, may grow for a shorter code
 
     @classmethod
     def of(cls, coder: BlockCoder, state_size: Any, tolerance: Any) -> Compressor:
