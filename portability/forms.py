@@ -1,8 +1,8 @@
 """`python -m portability.forms --device NVIDIA`: every kernel form that a device admits, on the golden jobs.
 
 Prints for each form how many jobs ran it and whether all of them gave their golden hashes. Ends with 1 if a hash
-differs, or if a form is admitted and no job runs it. Forms that CPUs never admit (VQ's ``mma``, ``warps``,
-grids) are tested in this way on GPUs.
+differs, or if a form is admitted and no job runs it. Forms that CPUs never admit (VQ's ``mma``, grids) are
+tested in this way on GPUs.
 """
 
 from __future__ import annotations

@@ -28,7 +28,6 @@ FORMS: Mapping[str, Mapping[str, str]] = {
 
 # Kernel files that no job can build here, and why.
 NOT_BUILT = {
-    "halftone/serial/warps.cl": "inline PTX, for NVIDIA alone; its hashes are checked on an H200",
     "kmeans/lloyd_grid.cl": "a grid barrier by inline PTX, for NVIDIA alone; its hashes are checked on an H200",
     "training/search_mma.cl": "inline PTX, for NVIDIA alone; its hashes are checked on an H200",
 }

@@ -10,12 +10,14 @@
  *
  * Constants: dithering/reach.h's; SEARCH, how entries are found: IN_CELLS by mapping/nearest.h; IN_LANES, candidates in the lanes of a vector,
  * for CPUs; IN_TABLE, where errors are plain, the nearest entries of all opaque colours in a table
- * (mapping/plain_table.cl), for GPUs. DIVISOR; PLAIN_ERRORS; mapping/nearest.h's. Scans have ARRIVING besides, an
+ * (mapping/plain_table.cl), for GPUs; BY_THRESHOLD, of gray pictures and a palette of 255 times black, then white: white above
+ * 128 (of 16-bit values, nearest). DIVISOR; PLAIN_ERRORS; mapping/nearest.h's. Scans have ARRIVING besides, an
  * expression: s by weights and error_at(reach, columns ahead, rows below), the error of the pixel which gives that share.
  */
 #define IN_CELLS 0
 #define IN_LANES 1
 #define IN_TABLE 2
+#define BY_THRESHOLD 3
 
 #if SEARCH == IN_LANES
 #include "mapping/candidates_lanes.h"
@@ -45,7 +47,11 @@ int nearest_entry(int4 point, int4 color, SEARCH_PARAMETERS)
 
 int nearest_entry(int4 point, int4 color, SEARCH_PARAMETERS)
 {
+#if SEARCH == BY_THRESHOLD
+    return color.x > WHITE / 2 + (BITS == 8) ? 255 : 0;
+#else
     return nearest_to_color(point, color, points, colors, PALETTE_CELLS);
+#endif
 }
 #endif
 

@@ -6,53 +6,23 @@
  * All arithmetic is in 1/16 gray and fits 16 bits: |error| <= 8191 after clamping, and the host asserts of the tables
  * that 4080 + 8191 + (what reaches a slot) < 32768 (clquant/halftone/pinwheel/layout.py, error_limit). */
 
-/* A picture in memory, as launches have it: height and width in pixels, interleaved channels, and the picture row of the
- * buffer's first. */
-inline int height_of(int4 picture)
-{
-    return picture.s0;
-}
+/* A picture in memory, as launches have it, int4: height and width in pixels, interleaved channels, and the picture row of
+ * the buffer's first. */
+#define height_of(picture) (picture).s0
+#define width_of(picture) (picture).s1
+#define stride_of(picture) (picture).s2
+#define origin_of(picture) (picture).s3
 
-inline int width_of(int4 picture)
-{
-    return picture.s1;
-}
-
-inline int stride_of(int4 picture)
-{
-    return picture.s2;
-}
-
-inline int origin_of(int4 picture)
-{
-    return picture.s3;
-}
+/* A launch's blocks, int4: its first row of them, the first row of blocks that `edges` has, how many rows, and blocks of a
+ * phase in a row. */
+#define first_row_of(blocks) (blocks).s0
+#define edge_row_of(blocks) (blocks).s1
+#define edge_rows_of(blocks) (blocks).s2
+#define half_of(blocks) (blocks).s3
 
 inline int outside(int y, int x, int4 picture)
 {
     return y < 0 || x < 0 || y >= height_of(picture) || x >= width_of(picture);
-}
-
-/* A launch's blocks: its first row of them, the first row of blocks that `edges` has, how many rows, and blocks of a phase
- * in a row. */
-inline int first_row_of(int4 blocks)
-{
-    return blocks.s0;
-}
-
-inline int edge_row_of(int4 blocks)
-{
-    return blocks.s1;
-}
-
-inline int edge_rows_of(int4 blocks)
-{
-    return blocks.s2;
-}
-
-inline int half_of(int4 blocks)
-{
-    return blocks.s3;
 }
 
 inline size_t pixel_index(int y, int x, int channel, int4 picture)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, overload
 
-import numpy as np
 import numpy.typing as npt
 
 from clquant import flow, images, params, runtime
@@ -85,11 +84,7 @@ def floyd_steinberg(
     picture = images.read(image, max_bits=16)
     if picture.channels != 1:
         raise runtime.InvalidArgument(f"image has {picture.channels} channels; allowed: gray, or give a palette")
-    if picture.bits == 8:
-        return flow.run(BlackAndWhite(), picture, **given)  # type: ignore[no-any-return]
-    # 16-bit values: black and white at places 0 and 255
-    ends = Palette(np.repeat([[0, 0, 0], [255, 255, 255]], (255, 1), axis=0))
-    return _Classic().dither(picture, ends, color_space=color_space, **given)  # type: ignore[no-any-return]
+    return flow.run(BlackAndWhite(), picture, **given)  # type: ignore[no-any-return]
 
 
 class _Classic(JobDither):

@@ -279,7 +279,7 @@ class PinwheelHalftoner(Estimator):
         return LevelHalftone(self._settings(), self._shown(kind).tobytes(), max_bits)
 
     def _shown(self, kind: str) -> npt.NDArray[np.uint8]:
-        """What is written for each level."""
+        """Return the byte that is written for each level."""
         settings = self._settings()
         values = make_tones(settings.levels, settings.linear).output
         return values if kind == "values" else np.arange(settings.levels, dtype=np.uint8)

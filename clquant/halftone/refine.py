@@ -87,7 +87,7 @@ class Refined(flow.Map):
     max_bits = 8
 
     def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
-        """Of the picture's own shape."""
+        """Values of the picture's own shape."""
         return picture.shape, np.uint8
 
     def open(self, session: Session, scope: Scope, picture: Picture) -> AbstractContextManager[flow.Steps]:  # noqa: ARG002

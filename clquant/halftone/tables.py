@@ -20,16 +20,12 @@ import numpy.typing as npt
 from clquant import params, runtime
 from clquant.halftone.pinwheel.paths import ANGLES, EXTRA, FLOYD_STEINBERG, INWARD, NO_ANGLE, OUTWARD, Path
 
-UNITS = 16
-"""Error units in a gray level."""
+UNITS = 16  # of errors, in a gray level
 TONES = 256
-MIDDLE = UNITS * 255 // 2
-"""Half of white, in units."""
-SETS = ("outward", "inward", "inward core")
-"""Which pixels a table's first axis stands for; the core is the last eighth of the inward scan."""
-CORE = 8
-ERROR_LIMIT = 8191
-"""An error beyond this many units (512 gray levels) either way is clamped to it."""
+MIDDLE = UNITS * 255 // 2  # half of white, in units
+SETS = ("outward", "inward", "inward core")  # pixels of a table's first axis; the core ends the inward scan
+CORE = 8  # the part of an inward scan's pixels that the core is
+ERROR_LIMIT = 8191  # units (512 gray levels) to which errors beyond, either way, are clamped
 SHIPPED = "tables.npz"
 
 
@@ -129,7 +125,7 @@ def trained_tables(scan: str, block_size: int) -> WeightTables:
 
 
 def provenance() -> dict[str, Any]:
-    """How the shipped tables were made: program, objective, tones, seeds, figures."""
+    """Return how the shipped tables were made: program, objective, tones, seeds, figures."""
     found: dict[str, Any] = json.loads(str(_shipped()["provenance"]))
     return found
 

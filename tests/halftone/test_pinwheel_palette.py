@@ -15,7 +15,6 @@ from clquant.halftone import PinwheelHalftoner, floyd_steinberg
 from clquant.halftone.pinwheel.layout import error_shares
 from clquant.halftone.pinwheel.palette_paths import admits, fade_of
 from clquant.halftone.pinwheel.paths import INWARD, OUTWARD, make_path
-from clquant.halftone.serial import warps
 from clquant.halftone.serial.rows import ROWS
 from clquant.palette import engine as palettes
 from tests.reference.error_diffusion import error_diffusion
@@ -194,23 +193,6 @@ def test_serial_gray_by_rows_equals_the_portable_form(device, rng, monkeypatch, 
         assert np.array_equal(floyd_steinberg(image, queue=queue), expected)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (40, 2), (999, 1), (5, 333), (97, 130), (300, 1001), (32, 8192)])
-def test_serial_gray_by_warps_equals_the_portable_form(device, rng, monkeypatch, shape):
-    queue = runtime.default_queue(device)
-    image = rng.integers(0, 256, shape, np.uint8)
-    if not warps.admits(runtime.Limits.of(device)):
-        with runtime.force_variant("warps"), pytest.raises(runtime.InvalidArgument, match="does not run on this"):
-            floyd_steinberg(image, queue=queue)
-        return
-    with runtime.force_variant("portable"):
-        expected = floyd_steinberg(image, queue=queue)
-    with runtime.force_variant("warps"):
-        assert np.array_equal(floyd_steinberg(image, queue=queue), expected)
-        assert np.array_equal(floyd_steinberg(pyopencl.array.to_device(queue, image)).get(), expected)
-        monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=100000")
-        assert np.array_equal(floyd_steinberg(image, queue=queue), expected)
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("limits", ["compute_units=1", "compute_units=64", "max_alloc=80000"])
 @pytest.mark.parametrize("shape", [(1, 1), (40, 1), (17, 2), (9, 15), (129, 31), (200, 300)])
@@ -253,7 +235,7 @@ def test_a_band_of_whole_tiles_has_room_for_the_errors_above_it(device, rng, mon
     image = rng.integers(0, 256, (200, 300), np.uint8)
     with runtime.force_variant("portable"):
         whole = floyd_steinberg(image, queue=runtime.default_queue(device))
-        monkeypatch.setenv("CLQUANT_LIMITS", f"max_alloc={64 * 2 * 300}")
+        monkeypatch.setenv("CLQUANT_LIMITS", f"max_alloc={64 * 8 * 304}")
         assert np.array_equal(floyd_steinberg(image, queue=runtime.default_queue(device)), whole)
 
 

@@ -1,6 +1,5 @@
 #include "common/philox.h"
 #include "halftone/halftone.h"
-#include "halftone/pinwheel/records.h"
 #include "halftone/pinwheel/levels_rings.h"
 
 /* Form for GPUs: a work-item halftones a whole block of its phase, some turns of the spiral at a time.
@@ -67,11 +66,20 @@ inline void store_part(__global uchar *output, __local const uchar *tile, __glob
     }
 }
 
-#if GROUP > LANES
+/* What the block at `beside` of `edges` left on its side's entry; 0 where there is none. */
+inline int edge_sum(__global const short *edges, int entry, int count, int beside)
+{
+    return beside >= 0 ? edges[(size_t)entry * count + beside] : 0;
+}
 
-/* What reached the rim of the group's inward blocks, by all its work-items (meet_edges in halftone/pinwheel/records.h).
- * */
-inline void meet_apart(__local short *queues, __global const short *edges, int count, int first_index, int used,
+inline int block_beside(int x, int y, int channel, int4 picture, int4 blocks)
+{
+    return outside(y * BLOCK, x * BLOCK, picture) ? -1 : edge_block(y, x, channel, blocks);
+}
+
+/* Fill the queues of the group's inward blocks, by all its work-items, with what reached their rims, in the order of the
+ * scan. */
+inline void meet_edges(__local short *queues, __global const short *edges, int count, int first_index, int used,
                        int block_y, int channel, int4 picture, int4 blocks)
 {
     const int lane = (int)get_local_id(0) % LANES, block_x = block_column(first_index + lane, block_y);
@@ -98,8 +106,8 @@ inline void meet_apart(__local short *queues, __global const short *edges, int c
 }
 
 /* What the group's outward blocks leave, by all its work-items: each pixel has taken a sum off the queue, but for the
- * last one, so that is where it begins (leave_edges in halftone/pinwheel/records.h). */
-inline void leave_apart(__local const short *queues, __global short *edges, int count, int first_index, int used,
+ * last one, so that is where it begins. */
+inline void leave_edges(__local const short *queues, __global short *edges, int count, int first_index, int used,
                         int block_y, int channel, int4 picture, int4 blocks)
 {
     const int lane = (int)get_local_id(0) % LANES;
@@ -114,14 +122,12 @@ inline void leave_apart(__local const short *queues, __global short *edges, int 
     }
 }
 
-#endif
-
 /* Halftones the whole blocks of a phase.
  *
  * NDRange: (ceil(blocks of this phase in a row / LANES) * GROUP, rows of whole blocks, channels), group (GROUP, 1, 1):
  * LANES work-items scan a block each, all GROUP copy its pixels.
  * image, output  uchar [rows][width][channels] from picture row `origin_of` on.
- * record         uint [rows][256]: by input level, see halftone/pinwheel/records.h.
+ * record         uint [rows][256]: by input level, weights | weights << 5 | weights << 10 | threshold << 20.
  * amplitude      short [256]: of the start error, by input level.
  * quads          ushort8 [N * N / 4]: the parts' words of four pixels, see ring_quads in
  * clquant/halftone/pinwheel/layout.py. edges          short [4 N][channels][edge rows][blocks of a phase in a row].
@@ -157,15 +163,7 @@ __kernel void halftone_rings(__global const uchar *image, __global uchar *output
 #endif
     }
 #if PHASE == 1
-#if GROUP > LANES
-    meet_apart(queues, edges, count, group_index, lanes_used, block_y, channel, picture, blocks);
-#else
-    if (scans)
-        meet_edges(scan.queue, LANES, edges, count, block_beside(block_x, block_y - 1, channel, picture, blocks),
-                   block_beside(block_x + 1, block_y, channel, picture, blocks),
-                   block_beside(block_x, block_y + 1, channel, picture, blocks),
-                   block_beside(block_x - 1, block_y, channel, picture, blocks));
-#endif
+    meet_edges(queues, edges, count, group_index, lanes_used, block_y, channel, picture, blocks);
 #endif
 #if PHASE == 0
     /* All bits, or none if there is no picture on that side. */
@@ -218,12 +216,6 @@ __kernel void halftone_rings(__global const uchar *image, __global uchar *output
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 #if PHASE == 0
-#if GROUP > LANES
-    leave_apart(queues, edges, count, group_index, lanes_used, block_y, channel, picture, blocks);
-#else
-    if (scans)
-        leave_edges(scan.queue, LANES, QUEUE_ENTRIES, scan.head, edges + edge_block(block_y, block_x, channel, blocks),
-                    count);
-#endif
+    leave_edges(queues, edges, count, group_index, lanes_used, block_y, channel, picture, blocks);
 #endif
 }

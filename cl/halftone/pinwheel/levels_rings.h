@@ -2,8 +2,7 @@
  *
  * Source: Zhang, Recker, Ulichney, Beretta, Tastl, Lin, Owens, "A Parallel Error Diffusion Implementation on a GPU",
  * section 2. The steps are those of halftone/pinwheel/levels_lanes.h, in another arrangement.
- * Constants: BLOCK, PHASE, RINGS, LANES, LOOSE as in halftone/pinwheel/levels_rings.cl, and those of
- * halftone/pinwheel/records.h. */
+ * Constants: BLOCK, PHASE, RINGS, LANES, LOOSE as in halftone/pinwheel/levels_rings.cl. */
 
 #define WIDE (2 * RINGS) /* how much the sides of a part's blocks differ */
 #define PARTS ((BLOCK + WIDE - 1) / WIDE)

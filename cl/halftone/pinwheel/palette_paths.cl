@@ -4,7 +4,7 @@
 #include "halftone/halftone.h"
 #include "halftone/pinwheel/palette_paths.h"
 
-/* A place in the path has 12 bits of a `place`, and the code of its share the other four. */
+/* A pixel's number in the scan has 12 bits of a `place`, and the code of its share the other four. */
 #define PLACE_MASK 4095
 
 /* The marks of the pixel x of a row of the block whose first pixel is (x0, y0), see `decide`. */
@@ -26,8 +26,8 @@ inline uint marks_of(int y0, int y, int x0, int x, __global const ushort8 *path,
 /* The pixels of a group's blocks, beside each other those of the same place in all blocks, colour in the low 24 bits,
  * the code of the place's share in the next four, marks above (see `decide`).
  * image          uchar [rows][width][CHANNELS] from picture row `origin_of` on.
- * path           as in halftone/pinwheel/levels.cl, but in the order of the places.
- * place          ushort [N][N]: a pixel's place and, from bit 12 on, the code of its share.
+ * path           as in halftone/pinwheel/levels.cl.
+ * place          ushort [N][N]: a pixel's number in the scan and, from bit 12 on, the code of its share.
  * NDRange: (groups * GROUP, N, rows of blocks), group (GROUP, 1, 1).
  * Constants: WORDS (1: block size and width are multiples of 4 and INDEX is uchar, so pixels and entries are moved in
  * words). */
@@ -138,8 +138,6 @@ __kernel void scatter_paths(__global const INDEX *entries, __global INDEX *outpu
  * NDRange: (groups * LANES, rows of blocks), group (LANES, 1).
  * paths          uint [rows of blocks][groups][N * N, rounded up to fours][LANES], from gather_paths.
  * entries        INDEX, as `paths`: the entries.
- * order          uint [N * N + 2], where PTX: the place of the pixel k of the scan, and from bit 16 on that of one to
- *                ask for when k - 1 is due.
  * nearest        INDEX [2^24]: of the colour R | G << 8 | B << 16 (mapping/plain_table.cl).
  * colors         int4 [entries of the palette]; bounds, n_entries: dithering/reach.h.
  * worths         uint4 [entries]: what `worth_of` makes of their values, less than none: the low halves of -R and, from bit
@@ -148,14 +146,13 @@ __kernel void scatter_paths(__global const INDEX *entries, __global INDEX *outpu
  * shares         ushort [16]: what counts of an error that reaches a pixel, in 1/256, by the code of its place.
  * Local memory   uint and short [4 N + 4][LANES]; int [16].
  * Constants: those of mapping/nearest.h and dithering/reach.h; BLOCK (at least 4), PHASE, LANES, GROUP, LINEAR (0: worths are 16 times the
- * values), NEAR_COLORS (1: at most 256 colours, held in local memory), PTX (1: on NVIDIA's GPUs); weights of the kinds
- * of pixels in sixteenths: STRAIGHT_1..3, CORNER_1..3, FIRST_1..3 (outward), AFTER_1..2 (inward). */
-__kernel void halftone_palette_paths(__global const uint *paths, __global INDEX *entries, __global const uint *order,
-                                     __global const INDEX *nearest, __global const int4 *colors,
-                                     __global const int4 *bounds, int n_entries, __global const uint4 *worths,
-                                     __global const short *light, __global const uchar *codes,
-                                     __global const ushort *shares, __global short4 *edges, int4 picture, int4 blocks,
-                                     int error_limit, int amplitude, int gain, uint4 key)
+ * values), NEAR_COLORS (1: at most 256 colours, held in local memory); weights of the kinds of
+ * pixels in sixteenths: STRAIGHT_1..3, CORNER_1..3, FIRST_1..3 (outward), AFTER_1..2 (inward). */
+__kernel void halftone_palette_paths(__global const uint *paths, __global INDEX *entries, __global const INDEX *nearest,
+                                     __global const int4 *colors, __global const int4 *bounds, int n_entries,
+                                     __global const uint4 *worths, __global const short *light,
+                                     __global const uchar *codes, __global const ushort *shares, __global short4 *edges,
+                                     int4 picture, int4 blocks, int error_limit, int amplitude, int gain, uint4 key)
 {
     __local uint two[QUEUE_ENTRIES * LANES];
     __local short one[QUEUE_ENTRIES * LANES];
@@ -183,13 +180,13 @@ __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX 
     path_scan_t scan = {.nearest = nearest, .light = light, .codes = codes, .shades = shades, .shares = near_shares};
     scan.colors = colors, scan.bounds = bounds, scan.n_entries = n_entries;
     scan.limit = error_limit, scan.gain = gain;
-    scan.paths = paths + begin, scan.entries = entries + begin, scan.order = order;
+    scan.paths = paths + begin, scan.entries = entries + begin;
     scan.two = two + lane, scan.one = one + lane;
     begin_path(&scan);
 #if PHASE == 0
-    const uint color = present(&scan) & 0xffffffu;
+    const uint color = scan.now.s0 & 0xffffffu;
     int3 start = 0;
-    if ((int)present(&scan) >= 0 && worths[nearest[color]].z != color) {
+    if ((int)scan.now.s0 >= 0 && worths[nearest[color]].z != color) {
         const uint4 words = block_random(block_x, block_y, 0, 0u, key);
         start = (int3)(start_error(words.s0, amplitude), start_error(words.s1, amplitude),
                        start_error(words.s2, amplitude));

@@ -28,13 +28,8 @@ typedef struct {
     int limit, gain;
     __global const uint *paths; /* the block's pixels, LANES apart */
     __global INDEX *entries;    /* as `paths` */
-    __global const uint *order; /* where PTX: of the pixels that are not read yet */
-    uint here;                  /* the place of the present pixel */
-#if PTX
-    uint following, next; /* the place of the next pixel and what to ask for; the present pixel */
-#else
-    uint4 now, next; /* the present pixel and those after it, of four; the next four */
-#endif
+    int here;                   /* the number of the present pixel */
+    uint4 now, next;            /* the present pixel and those after it, of four; the next four */
     __local uint *two;  /* the block's queue from `head` to before `tail`, LANES apart: red and green in a word, */
     __local short *one; /* and blue */
     int head, tail;
@@ -113,60 +108,7 @@ INLINE void push(path_scan_t *scan, int3 sum)
     scan->tail = after(scan->tail);
 }
 
-/* The pixels of a path are read ahead: four at once, where places are in the order of the scan; or, in PTX, the next
- * one, after its line was asked for long before, as that compiler makes a step wait for what the next ones need. Places
- * are in the picture's order then, so that they are written in long runs, and `order` has the scan's. */
-#if PTX
-/* Past the nearest cache, which would hold few of the places that are asked for. */
-INLINE uint entry_at(__global const INDEX *from)
-{
-    uint entry;
-#if NEAR_COLORS
-    __asm__ volatile("ld.global.cg.u8 %0, [%1];" : "=r"(entry) : "l"(from));
-#else
-    __asm__ volatile("ld.global.cg.u16 %0, [%1];" : "=r"(entry) : "l"(from));
-#endif
-    return entry;
-}
-
-INLINE uint pixel_at(__global const uint *from)
-{
-    uint pixel;
-    __asm__ volatile("ld.global.u32 %0, [%1];" : "=r"(pixel) : "l"(from));
-    return pixel;
-}
-
-INLINE void ask_for(__global const uint *line)
-{
-    __asm__ volatile("prefetch.global.L2 [%0];" : : "l"(line));
-}
-
-INLINE void begin_path(path_scan_t *scan)
-{
-    scan->here = scan->order[0] & 0xffffu, scan->following = scan->order[1];
-    scan->next = pixel_at(scan->paths + scan->here * LANES);
-    scan->order += 2;
-}
-
-INLINE uint present(const path_scan_t *scan)
-{
-    return scan->next;
-}
-
-INLINE void read_ahead(path_scan_t *scan)
-{
-    scan->here = scan->following & 0xffffu;
-    scan->next = pixel_at(scan->paths + scan->here * LANES);
-    ask_for(scan->paths + (scan->following >> 16) * LANES);
-    scan->following = pixel_at(scan->order++);
-}
-#else
-INLINE uint entry_at(__global const INDEX *from)
-{
-    return *from;
-}
-
-/* Beyond the path's end the last four. */
+/* Four pixels of a path, which are read ahead; beyond its end the last four. */
 INLINE uint4 quad_of(__global const uint *paths, int i)
 {
     __global const uint *from = paths + min(i, QUADS - 1) * (4 * LANES);
@@ -179,20 +121,14 @@ INLINE void begin_path(path_scan_t *scan)
     scan->now = quad_of(scan->paths, 0), scan->next = quad_of(scan->paths, 1);
 }
 
-INLINE uint present(const path_scan_t *scan)
-{
-    return scan->now.s0;
-}
-
 INLINE void read_ahead(path_scan_t *scan)
 {
     scan->now = (uint4)(scan->now.s123, 0u);
     if ((++scan->here & 3) == 0) {
         scan->now = scan->next;
-        scan->next = quad_of(scan->paths, (int)scan->here / 4 + 1);
+        scan->next = quad_of(scan->paths, scan->here / 4 + 1);
     }
 }
-#endif
 
 /* The entry that a pixel shows in place of the one nearest to its aim. */
 INLINE uint entry_within_reach(const path_scan_t *scan, uint pixel, uint entry)
@@ -201,7 +137,7 @@ INLINE uint entry_within_reach(const path_scan_t *scan, uint pixel, uint entry)
     const uint4 off = abs_diff(color, (int4)(unpacked(scan->shades[entry].z), WHITE));
     if (max(max(off.x, off.y), off.z) <= SPECK)
         return entry;
-    const int own = (int)entry_at(scan->nearest + (pixel & 0xffffffu));
+    const int own = scan->nearest[pixel & 0xffffffu];
     return (uint)within_reach((int)entry, own, color, scan->colors, scan->bounds, scan->n_entries);
 }
 
@@ -211,11 +147,12 @@ INLINE uint entry_within_reach(const path_scan_t *scan, uint pixel, uint entry)
 INLINE void decide(path_scan_t *scan, int marked, int3 weights, int3 extra, __local const uint *two,
                    __local const short *one)
 {
-    const uint pixel = present(scan), marks = marked ? pixel : 0u, place = scan->here;
+    const uint pixel = scan->now.s0, marks = marked ? pixel : 0u;
+    const int place = scan->here;
     const int3 worth = worth_of(scan, unpacked(pixel));
     const int3 arrived = scan->carry + scan->inflow + extra;
     const int3 reached = (int)marks < 0 ? arrived : arrived * scan->shares[pixel >> 24 & 15u] >> 8;
-    const uint wanted = entry_at(scan->nearest + place_of(scan, worth, reached));
+    const uint wanted = scan->nearest[place_of(scan, worth, reached)];
     scan->inflow = queued(two, one);
     read_ahead(scan);
     const uint entry = entry_within_reach(scan, pixel, wanted);

@@ -146,7 +146,7 @@ inline void show(PARAMETERS, const pixels_t *pixels, lanes_t *errors)
         errors[c] = clamp(value[c] - shown[c], -most, most) & inside_of(pixels);
 }
 
-/* halftone/serial/tiles.cl's wavefronts in the shape that CPUs run fast, equal bit for bit: LANES rows in the lanes
+/* dithering/diffusion_waves.cl's wavefronts in the shape that CPUs run fast, equal bit for bit: LANES rows in the lanes
  * of a vector, each two pixels behind the one above, so that what a pixel needs is in the vectors of the last three
  * steps. Opaque pictures and palettes alone; gray pictures in two levels: halftone/serial/lanes_gray.cl.
  *

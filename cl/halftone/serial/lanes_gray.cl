@@ -44,7 +44,7 @@ GRAY_INLINE uchar16 load_any(__global const uchar *image, long at, long total)
     return vload16(0, each);
 }
 
-/* Writes the bytes first to last - 1 of a vector, in pieces of powers of two. */
+/* Writes the bytes first to last - 1 of a vector. */
 GRAY_INLINE void store_part(uchar16 bytes, int first, int last, __global uchar *to)
 {
     if (last - first >= CHUNK) {
@@ -53,21 +53,9 @@ GRAY_INLINE void store_part(uchar16 bytes, int first, int last, __global uchar *
     }
     uchar each[CHUNK];
     vstore16(bytes, 0, each);
-    const int count = max(last - first, 0);
-    if (count & 8) {
-        vstore8(vload8(0, each + first), 0, to + first);
-        first += 8;
-    }
-    if (count & 4) {
-        vstore4(vload4(0, each + first), 0, to + first);
-        first += 4;
-    }
-    if (count & 2) {
-        vstore2(vload2(0, each + first), 0, to + first);
-        first += 2;
-    }
-    if (count & 1)
-        to[first] = each[first];
+#pragma unroll 1
+    for (int i = first; i < last; ++i)
+        to[i] = each[i];
 }
 
 /* What a strip's pixels need of those before: errors of the last step, and of the rows above at the same column and at
@@ -131,7 +119,7 @@ GRAY_INLINE void show_chunk(__global const uchar *image, __global uchar *output,
     }
 }
 
-/* halftone/serial/tiles.cl's wavefronts of gray pictures in the shape that CPUs run fast, equal bit for bit: LANES
+/* The arithmetic of halftone/serial/rows.cl by the wavefronts of dithering/diffusion_waves.cl, for CPUs: LANES
  * rows in the lanes of a vector, each two pixels behind the one above, so that what a pixel needs is in the vectors of
  * the last three steps. Pixels are brought into that order CHUNK columns at a time.
  *

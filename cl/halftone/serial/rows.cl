@@ -1,5 +1,10 @@
 /* Floyd and Steinberg's serial error diffusion of gray pictures in a form for GPUs: a work-item takes a row, and the
- * errors of a row pass to the next through local memory. Arithmetic and sources: halftone/serial/tiles.cl.
+ * errors of a row pass to the next through local memory. Source: R. W. Floyd, L. Steinberg, "An adaptive algorithm
+ * for spatial grey scale", Proceedings of the Society of Information Display 17 (1976).
+ *
+ * A pixel's value is v = clamp(c + s / 16, 0, 255), rounded toward zero, with
+ * s = 7 e(left) + 3 e(right above) + 5 e(above) + e(left above), and its error e = v - (what it shows): the arithmetic
+ * of Pillow's convert("1"), which shows white above 128. |s| <= 16 * 255, so everything fits 16 bits.
  *
  * A picture is cut into strips of ROWS rows. Row r of a strip is two pixels behind row r - 1, so that its clock
  * t = x + 2 r is the same for all rows, and pixels are kept by the clock: skewed uint [strips][quads][ROWS], four

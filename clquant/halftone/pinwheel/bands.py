@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from clquant import runtime
+from clquant import flow, runtime
 from clquant.flow import Portion
 
 MAX_SIDE = 1 << 30  # kernels count a side's pixels in 32 bits, and those of the last work-group's blocks beyond it
@@ -27,6 +28,24 @@ def rows_that_fill(session: runtime.Session, groups: int, block: int, groups_per
 def edge_row_bytes(width: int, block: int, edge_bytes: int) -> int:
     """Return the bytes of a pixel row's errors: more than it has pixels where blocks are small."""
     return 4 * half_blocks(width, block) * edge_bytes
+
+
+class BlockMap(flow.Map):
+    """A map whose job has blocks of a side in its `settings`, of two phases as on a checkerboard."""
+
+    settings: Any
+
+    max_side = MAX_SIDE
+
+    @property
+    def grid(self) -> int:
+        """Two blocks, as every other one is of the same phase."""
+        return int(2 * self.settings.block_size)
+
+    @property
+    def halo(self) -> int:
+        """Two blocks: those at a part's edge take it for the picture's, so that those beside them are wrong."""
+        return self.grid
 
 
 @dataclass(frozen=True)

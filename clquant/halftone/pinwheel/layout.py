@@ -57,6 +57,14 @@ def _inflow(path: Path, heaviest: npt.NDArray[np.int64]) -> Inflow:
     return Inflow(total[1:-1, 1:-1], beyond)
 
 
+def _add_beyond(inside: npt.NDArray[np.int64], beyond: npt.NDArray[np.int64]) -> None:
+    """Add to an inward block what the outward ones around it leave on its rim."""
+    inside[0] += beyond[2]
+    inside[:, -1] += beyond[3]
+    inside[-1] += beyond[0]
+    inside[:, 0] += beyond[1]
+
+
 def error_limit(
     block_size: int,
     scan: str,
@@ -71,13 +79,8 @@ def error_limit(
     for phase in (OUTWARD, INWARD):
         heaviest = record[phase][:, :, 1:].max(axis=1).astype(np.int64)
         flows.append(_inflow(make_path(block_size, scan, phase), heaviest[row[phase]]))
-    around = np.zeros((block_size, block_size), np.int64)
-    beyond = flows[OUTWARD].beyond
-    around[0] += beyond[2]
-    around[:, -1] += beyond[3]
-    around[-1] += beyond[0]
-    around[:, 0] += beyond[1]
-    sixteenths = max(int(flows[OUTWARD].inside.max()), int((flows[INWARD].inside + around).max()))
+    _add_beyond(flows[INWARD].inside, flows[OUTWARD].beyond)
+    sixteenths = max(int(flow.inside.max()) for flow in flows)
     # Fewer than 32 shares reach a pixel, so rounding adds at most 32 units; a decision adds a shift within 4080 (its
     # sum with the error is kept in 32 bits by the portable form and saturates in the 16-bit ones).
     return min(ERROR_LIMIT, 16 * (SIXTEEN_BITS - WHITE - 32) // (16 + sixteenths))
@@ -97,13 +100,8 @@ def error_shares(fade: int, block_size: int, scan: str, phase: int) -> npt.NDArr
         flow = _inflow(path, given)
         flow.inside[path.y[1:], path.x[1:]] += 16 - given[:-1].sum(axis=1)
         flows.append(flow)
+    _add_beyond(flows[INWARD].inside, flows[OUTWARD].beyond)
     reached = flows[phase].inside
-    if phase == INWARD:
-        beyond = flows[OUTWARD].beyond
-        reached[0] += beyond[2]
-        reached[:, -1] += beyond[3]
-        reached[-1] += beyond[0]
-        reached[:, 0] += beyond[1]
     path = make_path(block_size, scan, phase)
     sixteenths = np.maximum(np.where(reached == 0, 16, reached), 8)[path.y, path.x]
     return np.asarray((32 * fade + sixteenths) // (2 * sixteenths), np.uint16)

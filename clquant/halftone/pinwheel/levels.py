@@ -11,16 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant import flow, runtime
+from clquant import runtime
 from clquant.dithering.threshold_maps import bayer
 from clquant.flow import Portion, Steps
-from clquant.halftone.pinwheel.bands import MAX_SIDE, BandBlocks, edge_row_bytes, half_blocks, rows_that_fill
-from clquant.halftone.pinwheel.layout import (
-    phase_constants,
-    ring_bytes,
-    ring_quads,
-    scan_constants,
-)
+from clquant.halftone.pinwheel.bands import BandBlocks, BlockMap, edge_row_bytes, half_blocks, rows_that_fill
+from clquant.halftone.pinwheel.layout import phase_constants, ring_bytes, ring_quads, scan_constants
 from clquant.halftone.pinwheel.paths import INWARD, OUTWARD
 from clquant.halftone.pinwheel.plan import PhasePlan, Settings, make_plan
 from clquant.halftone.pinwheel.tones import WHITE, finer_units
@@ -28,22 +23,10 @@ from clquant.images import Picture
 
 GROUP = 32
 LANES = 8
-LARGEST_BLOCK = 64
-SMALLEST_RINGS = 32
-"""The form for GPUs gains little on smaller blocks: 1.08 times a whole call of blocks of 8."""
-
-RING_SHAPES = (
-    (32, 16, 32, 256),
-    (32, 4, 32, 32),
-    (64, 8, 16, 256),
-    (64, 4, 16, 128),
-)
-"""For `cl/halftone/pinwheel/levels_rings.cl`: block sizes up to this, turns of the spiral in a part, blocks and
-work-items of a group.
-
-Best first: fastest on an H200; then those within 32 KiB of local memory. Large blocks are few, so there are work-items
-to spare for copying.
-"""
+SMALLEST_RINGS = 32  # the form for GPUs gains little on smaller blocks: 1.08 times a whole call of blocks of 8
+# For `cl/halftone/pinwheel/levels_rings.cl`: block sizes up to this, turns of the spiral in a part, blocks and
+# work-items of a group. Best first: fastest on an H200; then those within 32 KiB of local memory.
+RING_SHAPES = ((32, 16, 32, 256), (32, 4, 32, 32), (64, 8, 16, 256), (64, 4, 16, 128))
 
 
 def _ring_shape(block_size: int, limits: runtime.Limits) -> tuple[int, int, int]:
@@ -64,7 +47,7 @@ def _admits_rings(limits: runtime.Limits) -> bool:
 
 @dataclass(frozen=True)
 class _Shape:
-    """How a form runs a phase: its constants, its tables on the host, blocks and work-items of a group."""
+    """A form's constants, tables on the host, blocks and work-items of a group, for a phase."""
 
     constants: dict[str, int | str]
     tables: dict[str, npt.NDArray[Any]]
@@ -142,9 +125,8 @@ class BlockHalftone:
         bits: int = 8,
     ) -> None:
         self._session, self._scope, self._settings, self._shown = session, scope, settings, shown
-        self._plan = make_plan(
-            settings.block_size, settings.scan, settings.levels, settings.linear, settings.noise, settings.tables
-        )
+        how = settings.block_size, settings.scan, settings.levels, settings.linear, settings.noise
+        self._plan = make_plan(*how, settings.tables)
         self._limit = np.int32(min(self._plan.error_limit, settings.error_limit))
         self._key = runtime.seed_key(settings.seed)
         spiral = settings.scan == "spiral" and settings.block_size >= SMALLEST_SPIRAL
@@ -179,13 +161,8 @@ class BlockHalftone:
         buffers = {name: self._scope.copy_of(table) for name, table in tables.items()}
         return _Form(program.kernel("halftone_blocks"), buffers)
 
-    def _shape(self, phase: int) -> _Shape:
-        """Of the device's own form."""
-        shape: _Shape = self._variant.launchers[0](self._plan.phases[phase], self._session.limits, int(self._limit))
-        return shape
-
     def _fast_form(self, phase: int) -> _Form:
-        shape = self._shape(phase)
+        shape: _Shape = self._variant.launchers[0](self._plan.phases[phase], self._session.limits, int(self._limit))
         kernel = self._session.program(self._variant.file, **shape.constants).kernel(f"halftone_{self._variant.name}")
         tables = {name: self._scope.copy_of(table) for name, table in shape.tables.items()}
         return _Form(kernel, tables, shape.blocks, shape.group)
@@ -266,27 +243,15 @@ class BlockHalftone:
 
 
 @dataclass(frozen=True)
-class LevelHalftone(flow.Map):
+class LevelHalftone(BlockMap):
     """The halftone of each channel to levels, of which `shown` has the bytes to write; alpha is copied."""
 
     settings: Settings
     shown: bytes
     max_bits: int = 16
 
-    max_side = MAX_SIDE
-
-    @property
-    def grid(self) -> int:
-        """Two blocks, as every other one is of the same phase."""
-        return 2 * self.settings.block_size
-
-    @property
-    def halo(self) -> int:
-        """Two blocks: those at a part's edge take it for the picture's, so that those beside them are wrong."""
-        return 2 * self.settings.block_size
-
     def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
-        """Of the picture's own shape."""
+        """Values of the picture's own shape."""
         return picture.shape, np.uint8
 
     @contextlib.contextmanager

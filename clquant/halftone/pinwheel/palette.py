@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant import flow, runtime
+from clquant import runtime
 from clquant.color import spaces
 from clquant.color.palette import Palette
 from clquant.dithering import bounds
 from clquant.flow import Portion, Steps
 from clquant.halftone.pinwheel import palette_paths
-from clquant.halftone.pinwheel.bands import MAX_SIDE, BandBlocks, edge_row_bytes
+from clquant.halftone.pinwheel.bands import BandBlocks, BlockMap, edge_row_bytes
 from clquant.halftone.pinwheel.layout import error_limit, error_shares, pack_path, phase_constants
 from clquant.halftone.pinwheel.palette_paths import COLORS, EDGE_BYTES, Common, PathScan, fade_of
 from clquant.halftone.pinwheel.paths import INWARD, OUTWARD, make_path
@@ -28,17 +28,15 @@ from clquant.mapping.palette_cache import open_palette
 from clquant.mapping.palette_on_device import PaletteOnDevice
 
 FILE = "halftone/pinwheel/palette.cl"
+# Alpha, small pictures and other paths than spirals take the portable form on all devices.
 FORMS = (
     runtime.Variant(
         "paths", palette_paths.FILE, palette_paths.admits, is_worthwhile=lambda limits: not limits.is_cpu, gain=1.64
     ),
     runtime.Variant("portable", FILE),
 )
-"""Forms of the scan; alpha, small pictures and other paths than spirals take the portable one on all devices."""
-GAIN = 32
-"""Sixteenths of the error that count in choosing an entry (16 are passed on): measured in docs/halftone.md."""
-START = 32
-"""Amplitude of the first pixel's start error in red, green and blue, in gray levels."""
+GAIN = 32  # sixteenths of the error that count in choosing an entry (16 are passed on): see docs/halftone.md
+START = 32  # amplitude of the first pixel's start error in red, green and blue, in gray levels
 
 
 @dataclass(frozen=True)
@@ -66,23 +64,13 @@ def worths(linear: bool) -> npt.NDArray[np.int16]:
 
 
 @dataclass(frozen=True)
-class PaletteHalftone(flow.Map):
+class PaletteHalftone(BlockMap):
     """Palette indices by the pinwheel's scan."""
 
     palette: Palette
     settings: VectorSettings
 
-    max_bits, max_side = 8, MAX_SIDE
-
-    @property
-    def grid(self) -> int:
-        """As `LevelHalftone.grid`."""
-        return 2 * self.settings.block_size
-
-    @property
-    def halo(self) -> int:
-        """As `LevelHalftone.halo`."""
-        return 2 * self.settings.block_size
+    max_bits = 8
 
     def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
         """Indices (H, W)."""

@@ -30,28 +30,18 @@ from clquant.mapping.plain_table import plain_table
 
 FILE = "halftone/pinwheel/palette_paths.cl"
 COLORS = 1 << 24
-FEWEST_PIXELS = 1 << 12
-"""Smaller pictures are not worth a table."""
-GROUPS_PER_UNIT = 2
-"""That a band of a host's picture should have for a compute unit."""
-GROUP = 256
-"""Work-items that bring a row of a group's blocks into order."""
-ENTRY_BYTES = 6
-"""Of an error that waits in local memory: three components of 16 bits."""
-NEAR_BYTES = 16 * 256 + 4 * 16
-"""Of the worths of the palette's entries and the shares of errors in local memory."""
-HALF_VALUE = 8
-"""What `cl/halftone/pinwheel/palette_paths.cl` adds to worths that are 16 times values."""
-EDGE_BYTES = 8
-"""Of an error that a block leaves to another: four components of 16 bits."""
+FEWEST_PIXELS = 1 << 12  # smaller pictures are not worth a table
+GROUPS_PER_UNIT = 2  # work-groups per compute unit that a host's band should fill
+GROUP = 256  # work-items that bring a row of a group's blocks into order
+ENTRY_BYTES = 6  # of an error that waits in local memory: three components of 16 bits
+NEAR_BYTES = 16 * 256 + 4 * 16  # local memory of the entries' worths and the shares of errors
+EDGE_BYTES = 8  # of an error that a block leaves to another: four components of 16 bits
 LARGEST_BLOCK = 64
 MIN_FADE, STEP_FADE, FULL_FADE = 192, 144, 256
-SHARES, PLACE_BITS = 16, 12
-"""Of `cl/halftone/pinwheel/palette_paths.cl`: shares of a phase at most, and bits of a place below their codes."""
-MAX_FAR_COLORS = 512
-"""More colours are not so far from each other that more than `MIN_FADE` is needed."""
-AHEAD = 16
-"""Pixels by which a path's are asked for before they are due, where that is done."""
+MAX_FAR_COLORS = 512  # more are not so far from each other that more than `MIN_FADE` is needed
+# As in `cl/halftone/pinwheel/palette_paths.cl`: what is added to worths that are 16 times values; shares of a phase at
+# most, and bits of a place below their codes.
+HALF_VALUE, SHARES, PLACE_BITS = 8, 16, 12
 KINDS = {
     OUTWARD: {"FIRST": (90, 90, 180), "STRAIGHT": (45, 90, 135), "CORNER": (90, 135, 180)},
     INWARD: {
@@ -145,13 +135,12 @@ class _Phase:
     constants: Mapping[str, int]
     path: npt.NDArray[np.uint16]
     place: npt.NDArray[np.uint16]
-    order: npt.NDArray[np.uint32]
     shares: npt.NDArray[np.uint16]
 
 
 @lru_cache(maxsize=32)
-def _phase(block_size: int, phase: int, in_picture_order: bool, fade: int) -> _Phase:
-    """A phase whose pixels lie in the order of the picture, or of the scan; `fade` of `fade_of`."""
+def _phase(block_size: int, phase: int, fade: int) -> _Phase:
+    """A phase's tables; `fade` of `fade_of`."""
     path = make_path(block_size, "spiral", phase)
     row, table = rows(path, constant_tables())
     weights = {
@@ -160,16 +149,12 @@ def _phase(block_size: int, phase: int, in_picture_order: bool, fade: int) -> _P
         for j in range(3)
     }
     constants = {"BLOCK": block_size, "PHASE": phase, "LANES": _lanes(block_size), "GROUP": GROUP, **weights}
-    pixels = block_size**2
-    order = path.y * block_size + path.x if in_picture_order else np.arange(pixels)
-    place, packed = np.empty((block_size, block_size), np.uint16), np.empty((pixels, 8), np.uint16)
+    place = np.empty((block_size, block_size), np.uint16)
     found, codes = np.unique(error_shares(fade, block_size, "spiral", phase), return_inverse=True)
     shares = np.zeros(SHARES, np.uint16)
     shares[: len(found)] = found
-    place[path.y, path.x] = order | codes << PLACE_BITS
-    packed[order] = pack_path(path, row)
-    due, asked = (np.minimum(np.arange(pixels + 2) + ahead, pixels - 1) for ahead in (0, AHEAD - 1))
-    return _Phase(constants, packed, place, (order[due] | order[asked] << 16).astype(np.uint32), shares)
+    place[path.y, path.x] = np.arange(block_size**2) | codes << PLACE_BITS
+    return _Phase(constants, pack_path(path, row), place, shares)
 
 
 def _worths(on_device: PaletteOnDevice, common: Common, count: int) -> npt.NDArray[np.uint32]:
@@ -209,17 +194,14 @@ class PathScan:
             "codes": scope.copy_of(common.codes),
         }
         words = few and block_size % 4 == 0 and picture.width % 4 == 0
-        ptx = session.limits.is_nvidia and session.limits.compute_capability >= 70
-        forms = {"WORDS": int(words), "NEAR_COLORS": int(few), "PTX": int(ptx)}
+        forms = {"WORDS": int(words), "NEAR_COLORS": int(few)}
         self._phases = []
         for phase in (OUTWARD, INWARD):
-            made = _phase(block_size, phase, ptx, fade_of(palette))
+            made = _phase(block_size, phase, fade_of(palette))
             given = {**on_device.constants(picture.channels), **bounds.constants(on_device.space)}
             program = session.program(FILE, **made.constants, **forms, **given, LINEAR=int(common.linear))
-            path, place, order, shares = (
-                scope.copy_of(table) for table in (made.path, made.place, made.order, made.shares)
-            )
-            self._phases.append((program, path, place, order, shares))
+            path, place, shares = (scope.copy_of(table) for table in (made.path, made.place, made.shares))
+            self._phases.append((program, path, place, shares))
 
     def step(self, session: runtime.Session, scope: runtime.Scope, portion: Portion) -> None:
         """Queue both phases of a band, whose rows in reach are wrong."""
@@ -229,7 +211,7 @@ class PathScan:
         edges = scope.empty(blocks.edge_bytes(EDGE_BYTES))
         pixels = blocks.rows * groups * lanes * (-(-(block**2) // 4) * 4)
         paths, entries = scope.empty(4 * pixels), scope.empty(self._entry_bytes * pixels)
-        for (program, path, place, order, shares), (begin, end) in zip(self._phases, blocks.ranges, strict=True):
+        for (program, path, place, shares), (begin, end) in zip(self._phases, blocks.ranges, strict=True):
             where = {"picture": blocks.picture, "blocks": blocks.blocks(begin)}
             spread = ((groups * GROUP, block, end - begin), (GROUP, 1, 1))
             launch(program.kernel("gather_paths"), *spread, portion.pixels, paths, path, place, **where)
@@ -241,7 +223,6 @@ class PathScan:
                 **where,
                 paths=paths,
                 entries=entries,
-                order=order,
                 shares=shares,
                 edges=edges,
                 error_limit=common.limit,

@@ -193,15 +193,7 @@ def make_path(block_size: int, scan: str, phase: int) -> Path:
         rim_slots=_beyond(rim, made),
         slots=made + 1,
     )
-    for array in (
-        path.y,
-        path.x,
-        path.forward,
-        path.offsets,
-        path.kind,
-        path.slot,
-        path.receiver_slots,
-        path.rim_slots,
-    ):
-        array.setflags(write=False)
+    for value in vars(path).values():
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)
     return path

@@ -1,4 +1,4 @@
-"""What the kernels of the block-interlaced scan read, computed on the host once for what it depends on."""
+"""Tables that the kernels of the block-interlaced scan read, computed once for each set of parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a gray level is worth, which output levels there are, and the records the halftone kernels read."""
+"""Worths of gray levels, output levels, and the records that the halftone kernels read."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from clquant.halftone.pinwheel.paths import Path
 from clquant.halftone.tables import MIDDLE, TONES, UNITS, WeightTables, rows
 
 WHITE = UNITS * 255
-STEPS = 512
-"""Entries of the table from a decision value, in half gray levels, to the nearest output level."""
+STEPS = 512  # entries of the table from a decision value, in half gray levels, to the nearest output level
 DECISION_UNITS = UNITS // 2
 
 

@@ -10,11 +10,8 @@ import numpy as np
 from clquant import runtime
 from clquant.dithering.wavefront import tiles_of, waves
 
-STRIPS = (8, 4, 2, 1)
-"""Strips of so many rows as there are lanes that a tile may have, besides all of a picture's."""
-
-LAG = 2
-"""Pixels that a row is behind the one above."""
+STRIPS = (8, 4, 2, 1)  # that a tile may have, besides all of a picture's
+LAG = 2  # pixels that a row is behind the one above
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ class SerialLanes:
 
     @property
     def rows(self) -> int:
-        """Of a strip; every band but the last has a multiple of them."""
+        """Rows of a strip; every band but the last has a multiple of them."""
         return self._form.lanes
 
     @property
@@ -76,7 +73,7 @@ class SerialLanes:
         return rows, 2 * rows if rows < self._height else -(-(self._width + 2 * rows) // rows) * rows
 
     def _cost(self, strips: int) -> int:
-        """How long a picture takes by tiles of so many strips, in pixels of a compute unit."""
+        """Estimate the time of a picture by tiles of so many strips, in pixels of a compute unit."""
         rows, columns = self._tile(strips)
         down, across = tiles_of(self._height, self._width, rows, columns, LAG)
         launches = across + 2 * (down - 1)

@@ -7,14 +7,10 @@ import numpy as np
 from clquant import runtime
 
 FILE = "halftone/serial/rows.cl"
-ROWS = 256
-"""Rows of a strip, and work-items that take one."""
-CLOCKS = 256
-"""Pixels of a row that a launch of it takes: 128 to 512 cost the same on an H200, fewer lose to the launches."""
-SIDE, GROUP = 32, 256
-"""Side of the tiles in which pictures are brought into this form's order, and work-items of one."""
-NO_ERROR = 126
-"""What stands for an error of 0 in its bytes."""
+ROWS = 256  # of a strip, and work-items that take one
+CLOCKS = 256  # pixels of a row in a launch: 128 to 512 cost the same on an H200, fewer lose to the launches
+SIDE, GROUP = 32, 256  # of the tiles in which pictures are brought into this form's order; work-items of one
+NO_ERROR = 126  # stands for an error of 0 in its bytes
 
 
 def fits(session: runtime.Session, width: int) -> bool:

@@ -3,101 +3,41 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant import flow, runtime
 from clquant.color import spaces
+from clquant.color.palette import Palette
 from clquant.dithering import bounds, diffusion_waves
-from clquant.dithering.error_diffusion import MAX_SIDE, Diffused
+from clquant.dithering.diffusion_waves import WaveScan
+from clquant.dithering.error_diffusion import CLASSIC, MAX_SIDE, Diffused, ErrorDiffusion
 from clquant.flow import Steps
 from clquant.halftone.serial import lanes as serial_lanes
 from clquant.halftone.serial import rows as serial_rows
-from clquant.halftone.serial import tiles, warps
 from clquant.halftone.serial.lanes import SerialLanes
 from clquant.halftone.serial.rows import SerialRows
-from clquant.halftone.serial.tiles import SerialTiles
-from clquant.halftone.serial.warps import SerialWarps
 from clquant.images import Picture
 from clquant.mapping.palette_cache import open_palette
 from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.mapping.search import is_cpu
 
-MAX_KEPT_PIXELS = 1 << 22
-"""Of a gray picture whose buffers and launches a CPU keeps for the next of its size."""
-
-
-class _Scan(Protocol):
-    """A form of the scan: `rows`, of which bands are multiples, bytes per row of its largest buffer, launches."""
-
-    @property
-    def rows(self) -> int: ...
-
-    @property
-    def row_bytes(self) -> int: ...
-
-    def run(self, scope: runtime.Scope, image: runtime.Buffer, output: runtime.Buffer, count: int) -> None: ...
-
-
-@contextlib.contextmanager
-def _gray_lanes(session: runtime.Session, picture: Picture) -> Iterator[_Scan]:
-    """A new scan, or that of an earlier picture of the same size."""
-    sizes = picture.height, picture.width
-
-    def make(scope: runtime.Scope) -> SerialLanes:
-        return SerialLanes(session, scope, serial_lanes.GRAY, {}, {}, *sizes)
-
-    def is_worthwhile(lanes: SerialLanes) -> bool:
-        return picture.pixels <= MAX_KEPT_PIXELS and lanes.may_serve_again
-
-    with runtime.cached_job(session, ("serial gray", sizes), make, is_worthwhile) as lanes:
-        yield lanes
-
-
-@contextlib.contextmanager
-def _gray_warps(session: runtime.Session, picture: Picture) -> Iterator[_Scan]:
-    with session.scope() as scope:
-        yield SerialWarps(session, scope, picture.width)
-
-
-@contextlib.contextmanager
-def _gray_rows(session: runtime.Session, picture: Picture) -> Iterator[_Scan]:
-    """By tiles where a strip of rows is above the device's largest allocation."""
-    with session.scope() as scope:
-        if serial_rows.fits(session, picture.width):
-            yield SerialRows(session, scope, picture.width)
-        else:
-            yield SerialTiles(session, scope, picture.width)
-
-
-@contextlib.contextmanager
-def _gray_tiles(session: runtime.Session, picture: Picture) -> Iterator[_Scan]:
-    with session.scope() as scope:
-        yield SerialTiles(session, scope, picture.width)
-
-
+MAX_KEPT_PIXELS = 1 << 22  # of a gray picture whose buffers and launches a CPU keeps for the next of its size
+# To black and white.
 GRAY_FORMS = (
-    runtime.Variant("lanes", serial_lanes.GRAY.file, lambda limits: limits.is_cpu, launchers=(_gray_lanes,), gain=8.1),
-    runtime.Variant("warps", warps.FILE, warps.admits, launchers=(_gray_warps,), gain=1.47),
-    runtime.Variant(
-        "rows",
-        serial_rows.FILE,
-        lambda limits: limits.work_group >= serial_rows.ROWS,
-        launchers=(_gray_rows,),
-        gain=3.3,
-    ),
-    runtime.Variant("portable", tiles.FILE, launchers=(_gray_tiles,)),
+    runtime.Variant("lanes", serial_lanes.GRAY.file, lambda limits: limits.is_cpu, gain=8.1),
+    runtime.Variant("rows", serial_rows.FILE, lambda limits: limits.work_group >= serial_rows.ROWS, gain=2.9),
+    runtime.Variant("portable", diffusion_waves.FILE, constants={"SEARCH": "BY_THRESHOLD"}),
 )
+# To a palette: all but the lanes are those of `clquant.dithering.error_diffusion`.
 PALETTE_FORMS = (
     runtime.Variant("lanes", serial_lanes.PALETTE.file, is_cpu, gain=1.9),
     runtime.Variant("portable", diffusion_waves.FILE),
 )
-"""To a palette: all but the lanes are those of `clquant.dithering.error_diffusion`."""
 
 
 @dataclass(frozen=True)
@@ -107,12 +47,21 @@ class Classic(Diffused):
     @contextlib.contextmanager
     def open(self, session: runtime.Session, scope: runtime.Scope, picture: Picture) -> Iterator[Steps]:
         """Make the tables of the form that a scan takes."""
-        palette, by_lanes = self.palette, session.choose(PALETTE_FORMS).name == "lanes" and picture.bits == 8
-        if not by_lanes or palette.has_alpha or picture.channels == 4:
-            with self.open_below(session, scope, picture) as steps:
-                yield steps
-            return
-        with open_palette(session, palette, spaces.space(self.color_space, alpha=False), picture.pixels) as on_device:
+        opaque = not self.palette.has_alpha and picture.channels != 4
+        by_lanes = opaque and picture.bits == 8 and session.choose(PALETTE_FORMS).name == "lanes"
+        with (self._lanes if by_lanes else self.open_below)(session, scope, picture) as steps:
+            yield steps
+
+    def open_below(
+        self, session: runtime.Session, scope: runtime.Scope, picture: Picture
+    ) -> AbstractContextManager[Steps]:
+        """Make the tables of a form that passes errors on, which lanes do not."""
+        return super().open(session, scope, picture)
+
+    @contextlib.contextmanager
+    def _lanes(self, session: runtime.Session, scope: runtime.Scope, picture: Picture) -> Iterator[Steps]:
+        space = spaces.space(self.color_space, alpha=False)
+        with open_palette(session, self.palette, space, picture.pixels) as on_device:
             given = {
                 **on_device.lane_arguments(),
                 **bounds.on_the_device(on_device, plain=True),
@@ -122,10 +71,6 @@ class Classic(Diffused):
             constants = {**on_device.constants(picture.channels), **bounds.constants(on_device.space)}
             sizes = picture.height, picture.width
             yield _steps(SerialLanes(session, scope, serial_lanes.PALETTE, constants, given, *sizes), picture)
-
-    def open_below(self, session: runtime.Session, scope: runtime.Scope, picture: Picture) -> Any:
-        """As `Diffused.open`."""
-        return super().open(session, scope, picture)
 
 
 def _shades(on_device: PaletteOnDevice) -> runtime.Buffer:
@@ -137,23 +82,45 @@ def _shades(on_device: PaletteOnDevice) -> runtime.Buffer:
 
 @dataclass(frozen=True)
 class BlackAndWhite(flow.Map):
-    """0 and 255 (H, W) by Floyd and Steinberg's serial scan, equal to Pillow's ``convert("1")``."""
+    """0 and 255 (H, W) of gray by Floyd and Steinberg's serial scan, equal to Pillow's ``convert("1")``."""
 
-    is_serial, max_bits, max_side = True, 8, MAX_SIDE
+    is_serial, max_side = True, MAX_SIDE
 
     def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
         """Values (H, W)."""
         return (picture.height, picture.width), np.uint8
 
     @contextlib.contextmanager
-    def open(self, session: runtime.Session, scope: runtime.Scope, picture: Picture) -> Iterator[Steps]:  # noqa: ARG002
-        """Make the tables of the form that a device takes."""
-        opened: Callable[..., AbstractContextManager[_Scan]] = session.choose(GRAY_FORMS).launchers[0]
-        with opened(session, picture) as scan:
-            yield _steps(scan, picture)
+    def open(self, session: runtime.Session, scope: runtime.Scope, picture: Picture) -> Iterator[Steps]:
+        """Make what the form that a device takes needs; a CPU keeps it for the next picture of the same size."""
+        given = ErrorDiffusion(CLASSIC)._checked("srgb", False, picture.bits)
+        form, width = given.form(session, GRAY_FORMS), picture.width
+        if form.name == "lanes":
+            with _gray_lanes(session, picture) as lanes:
+                yield _steps(lanes, picture)
+        elif form.name == "rows" and serial_rows.fits(session, width):
+            yield _steps(SerialRows(session, scope, width), picture)
+        else:
+            ends = Palette(np.repeat([[0, 0, 0], [255, 255, 255]], (255, 1), axis=0))  # so that indices are values
+            with open_palette(session, ends, given.space, 0) as on_device:
+                scan = WaveScan(session, scope, on_device, picture, given, GRAY_FORMS[-1])
+                yield Steps(scan.step, rows=scan.rows, row_bytes=scan.row_bytes, least_rows=picture.height)
 
 
-def _steps(scan: _Scan, picture: Picture) -> Steps:
+def _gray_lanes(session: runtime.Session, picture: Picture) -> AbstractContextManager[SerialLanes]:
+    """A new scan, or that of an earlier picture of the same size."""
+    sizes = picture.height, picture.width
+
+    def make(scope: runtime.Scope) -> SerialLanes:
+        return SerialLanes(session, scope, serial_lanes.GRAY, {}, {}, *sizes)
+
+    def is_worthwhile(lanes: SerialLanes) -> bool:
+        return picture.pixels <= MAX_KEPT_PIXELS and lanes.may_serve_again
+
+    return runtime.cached_job(session, ("serial gray", sizes), make, is_worthwhile)
+
+
+def _steps(scan: SerialLanes | SerialRows, picture: Picture) -> Steps:
     """Bands of whole tiles; the last row's errors of one are the first of the next."""
 
     def step(session: runtime.Session, scope: runtime.Scope, band: flow.Portion) -> None:  # noqa: ARG001
