@@ -20,14 +20,7 @@ from clquant.halftone.pinwheel.palette import PaletteHalftone, VectorSettings
 from clquant.halftone.pinwheel.paths import SCANS
 from clquant.halftone.pinwheel.plan import Settings
 from clquant.halftone.pinwheel.tones import make_tones
-from clquant.halftone.refine import (
-    MOST_LEVELS,
-    MOST_PASSES,
-    Refined,
-    Refinement,
-    refined_entries,
-    refinement_kernel,
-)
+from clquant.halftone.refine import MOST_LEVELS, MOST_PASSES, Refined, Refinement, refined_entries, refinement_kernel
 from clquant.halftone.tables import UNITS, WeightTables
 from clquant.images import HostImage, ImageLike, Picture
 

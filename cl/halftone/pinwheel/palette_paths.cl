@@ -29,8 +29,7 @@ inline uint marks_of(int y0, int y, int x0, int x, __global const ushort8 *path,
  * path           as in halftone/pinwheel/levels.cl.
  * place          ushort [N][N]: a pixel's number in the scan and, from bit 12 on, the code of its share.
  * NDRange: (groups * GROUP, N, rows of blocks), group (GROUP, 1, 1).
- * Constants: WORDS (1: block size and width are multiples of 4 and INDEX is uchar, so pixels and entries are moved in
- * words). */
+ * Constants: WORDS (1: block size and width are multiples of 4, so pixels are read in words). */
 __kernel void gather_paths(__global const uchar *image, __global uint *paths, __global const ushort8 *path,
                            __global const ushort *place, int4 picture, int4 blocks)
 {
@@ -100,25 +99,6 @@ __kernel void scatter_paths(__global const INDEX *entries, __global INDEX *outpu
     const int block_y = first_row_of(blocks) + (int)get_global_id(2);
     const int4 indices = (int4)(height_of(picture), width_of(picture), 1, origin_of(picture));
     entries += (get_global_id(2) * get_num_groups(0) + group) * (4 * QUADS * LANES);
-#if WORDS
-    __local uint tile[LANES * (BLOCK / 4 + 1)];
-    __local uchar *bytes = (__local uchar *)tile;
-    for (int i = (int)get_local_id(0); i < BLOCK * LANES / 4; i += GROUP) {
-        const int four = i % (LANES / 4), x = i / (LANES / 4);
-        const uint found = ((__global const uint *)entries)[(place[y * BLOCK + x] & PLACE_MASK) * (LANES / 4) + four];
-        __local uchar *to = bytes + 4 * four * (BLOCK + 4) + x;
-        to[0] = (uchar)found, to[BLOCK + 4] = (uchar)(found >> 8);
-        to[2 * (BLOCK + 4)] = (uchar)(found >> 16), to[3 * (BLOCK + 4)] = (uchar)(found >> 24);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int i = (int)get_local_id(0); i < BLOCK * LANES / 4; i += GROUP) {
-        const int word = i % (BLOCK / 4), lane = i / (BLOCK / 4);
-        const int at = block_column(group * LANES + lane, block_y) * BLOCK + 4 * word;
-        if (!outside(block_y * BLOCK + y, at, picture))
-            *(__global uint *)(output + pixel_index(block_y * BLOCK + y, at, 0, indices)) =
-                tile[lane * (BLOCK / 4 + 1) + word];
-    }
-#else
     __local INDEX tile[BLOCK * (LANES + 1)];
     for (int i = (int)get_local_id(0); i < BLOCK * LANES; i += GROUP)
         tile[i / LANES * (LANES + 1) + i % LANES] =
@@ -129,7 +109,6 @@ __kernel void scatter_paths(__global const INDEX *entries, __global INDEX *outpu
         if (!outside(block_y * BLOCK + y, at, picture))
             output[pixel_index(block_y * BLOCK + y, at, 0, indices)] = tile[x * (LANES + 1) + lane];
     }
-#endif
 }
 
 /* Pinwheel error diffusion to a palette in a form for GPUs: a work-item takes a block of its phase. What is computed is

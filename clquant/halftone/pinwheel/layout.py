@@ -156,15 +156,11 @@ def packed_records(record: npt.NDArray[np.int16]) -> npt.NDArray[np.uint32]:
     return (threshold << 20 | parts[:, :, 1] | parts[:, :, 2] << 5 | parts[:, :, 3] << 10).astype(np.uint32)
 
 
-def queue_bytes(block_size: int, group: int) -> int:
-    """Local memory of a group's queues in `cl/halftone/pinwheel/levels_rings.cl`."""
-    return 2 * (4 * block_size + 8) * group
-
-
 def ring_bytes(block_size: int, rings: int, lanes: int) -> int:
     """Local memory of a group of `cl/halftone/pinwheel/levels_rings.cl`."""
     part = block_size**2 - max(block_size - 2 * rings, 0) ** 2
-    return (part + 3) * (lanes + 1) + queue_bytes(block_size, lanes) + 2 * (4 + 2) * TONES
+    queues = 2 * (4 * block_size + 8) * lanes
+    return (part + 3) * (lanes + 1) + queues + 2 * (4 + 2) * TONES
 
 
 def ring_quads(path: Path, rings: int, lanes: int) -> npt.NDArray[np.uint16]:

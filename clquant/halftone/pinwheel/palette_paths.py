@@ -1,10 +1,8 @@
-"""The pinwheel to a palette in the form for GPUs: answers for all colours first, pixels in the order of the scan.
+"""The pinwheel to a palette in the form for GPUs: answers for all colours first, pixels in the order of the scan."""
 
-A pixel of the scan waits for the one before, so what a step waits for is all its cost. Searching candidates took ten
-thousand cycles; a table of the nearest entry of each of the 2^24 colours is made in no time beside that, and takes one
-read. Pixels are brought into the order of the scan first, and entries back into the picture's order afterwards, so
-that the scan reads ahead and whole cache lines.
-"""
+# A pixel of the scan waits for the one before, so what a step waits for is all its cost: a table of the nearest entry
+# of each of the 2^24 colours takes one read, where a search takes ten thousand cycles. Pixels are first brought into
+# the order of the scan, and entries back afterwards, so that the scan reads ahead and whole cache lines.
 
 from __future__ import annotations
 
@@ -193,7 +191,7 @@ class PathScan:
             "light": scope.copy_of(common.light),
             "codes": scope.copy_of(common.codes),
         }
-        words = few and block_size % 4 == 0 and picture.width % 4 == 0
+        words = block_size % 4 == 0 and picture.width % 4 == 0
         forms = {"WORDS": int(words), "NEAR_COLORS": int(few)}
         self._phases = []
         for phase in (OUTWARD, INWARD):

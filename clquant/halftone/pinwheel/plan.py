@@ -45,7 +45,6 @@ class PhasePlan:
     # `cl/halftone/pinwheel/levels_lanes.cl` and of the forms for GPUs; meaningful at two levels.
 
     path: Path
-    row: npt.NDArray[np.int32]  # (N * N,), the records' row of each pixel
     portable: dict[str, npt.NDArray[Any]]
     lanes: npt.NDArray[np.int16]
     packed: npt.NDArray[np.uint32]
@@ -82,6 +81,6 @@ def make_plan(block_size: int, scan: str, levels: int, linear: bool, noise: floa
             "worth": tones.worth,
             "nearest": tones.nearest,
         }
-        phases.append(PhasePlan(path, row, portable, lane_records(record), packed_records(record), amplitude))
+        phases.append(PhasePlan(path, portable, lane_records(record), packed_records(record), amplitude))
     limit = error_limit(block_size, scan, (made[0][0], made[1][0]), (made[0][1], made[1][1]))
     return Plan((phases[0], phases[1]), limit, any(bool(half.any()) for half in spread))

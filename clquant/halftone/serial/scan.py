@@ -30,7 +30,7 @@ MAX_KEPT_PIXELS = 1 << 22  # of a gray picture whose buffers and launches a CPU 
 # To black and white.
 GRAY_FORMS = (
     runtime.Variant("lanes", serial_lanes.GRAY.file, lambda limits: limits.is_cpu, gain=8.1),
-    runtime.Variant("rows", serial_rows.FILE, lambda limits: limits.work_group >= serial_rows.ROWS, gain=2.9),
+    runtime.Variant("rows", serial_rows.FILE, lambda limits: limits.work_group >= serial_rows.ROWS, gain=3.9),
     runtime.Variant("portable", diffusion_waves.FILE, constants={"SEARCH": "BY_THRESHOLD"}),
 )
 # To a palette: all but the lanes are those of `clquant.dithering.error_diffusion`.

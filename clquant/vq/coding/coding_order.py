@@ -39,11 +39,6 @@ def coding_order(codebook: npt.NDArray[np.uint8], block: BlockShape, shape: Cont
         begins = np.sort(np.concatenate([begins, middles[split]]))
 
 
-def compared_components(block: BlockShape) -> int:
-    """How many components of a codeword's sides the coding order looks at."""
-    return 2 * sum(-(-side // _step(side)) for side in (block.rows * block.channels, block.columns * block.channels))
-
-
 def _step(side: int) -> int:
     return -(-side // _SIDE_COMPONENTS)
 

@@ -93,11 +93,6 @@ class ContextShape:
         """Codewords of the parts that the coding order is made of, if not `by_pairs`."""
         return min(self.bucket, 1 << self.shift) if self.shift else self.bucket
 
-    @property
-    def levels(self) -> int:
-        """How often the coding order is halved, if not `by_pairs`."""
-        return (-(-self.size // self.smallest_part) - 1).bit_length()
-
     @functools.cached_property
     def groups(self) -> int:
         """Groups of neighbours; the last may have fewer codewords."""
