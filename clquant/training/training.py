@@ -40,6 +40,8 @@ FIRST_SAMPLE, SECOND_SAMPLE, TURN_SAMPLE = 64, 256, 1024
 LEAST_FIRST, LEAST_SECOND, LEAST_TURN = 8192, 32768, 131072
 TURNS, MOST_TURNS = 4, 16  # samples in turn, more if blocks are; at least twice as many blocks as one has are wanted
 _MOST_TURN_BYTES = 1 << 26  # of a sample in turn, and of all if they are more than the fewest
+# Blocks of which halves are taken in turn, with the fewest steps, where samples as above are too large for that.
+HALVED = 1 << 22
 # The start has a quarter more codewords than wanted, an eighth where samples are taken in turn; the surplus merges.
 SURPLUS, TURN_SURPLUS = 4, 8
 # Rows of numbers: blocks per codeword of the samples for the first half of the rounds, and of each in turn; steps per
@@ -169,6 +171,9 @@ class _Training:
         if of_rows:
             turn = max(ROWS_LEAST_TURN, ROWS_TURN * plan.size)
         able = blocks.count if blocks.weights is None else int(np.count_nonzero(blocks.weights))
+        half = min(able // 2, _MOST_TURN_BYTES // blocks.shape.components)
+        is_halved = not of_rows and able >= HALVED and SECOND_SAMPLE * plan.size <= half < turn
+        turn = half if is_halved else turn
         few = ROWS_FEW_STEPS if of_rows else FEW_STEPS
         self._early_steps = ROUND_STEPS if able >= second else few
         self._late_steps = few if able < second else _late_steps(plan.size, able / second)
@@ -177,7 +182,7 @@ class _Training:
         turn_bytes = turn * blocks.shape.components
         in_turn = plan.refine > 0 and able >= 2 * turn and turn_bytes <= _MOST_TURN_BYTES
         turns = max(TURNS, min(MOST_TURNS, able // turn, _MOST_TURN_BYTES // turn_bytes))
-        self._turn_steps = TURN_STEPS[1 + (turns >= MANY_TURNS) if plan.size >= MANY_IN_TURN else 0]
+        self._turn_steps = TURN_STEPS[1 + (turns >= MANY_TURNS) if plan.size >= MANY_IN_TURN and not is_halved else 0]
         if of_rows:
             self._turn_steps = ROWS_TURN_STEPS
         surplus = plan.size // (TURN_SURPLUS if in_turn and not of_rows else SURPLUS) if plan.refine else 0

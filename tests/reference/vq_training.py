@@ -23,7 +23,7 @@ ROWS_FEW_STEPS = 3
 FIRST_SAMPLE, SECOND_SAMPLE, TURN_SAMPLE = 64, 256, 1024
 LEAST_FIRST, LEAST_SECOND, LEAST_TURN = 8192, 32768, 131072
 TURNS, MOST_TURNS = 4, 16
-MOST_TURN_BYTES = 1 << 26
+MOST_TURN_BYTES, HALVED = 1 << 26, 1 << 22
 DRAWING, NOISE, SAMPLING = 1, 2, 3
 
 
@@ -241,6 +241,9 @@ def train(
     able, many = np.count_nonzero(weights), max(LEAST_TURN, TURN_SAMPLE * size)
     if of_rows:
         many = max(ROWS_LEAST_TURN, ROWS_TURN * size)
+    half = min(able // 2, MOST_TURN_BYTES // rows.shape[1])
+    is_halved = not of_rows and able >= HALVED and SECOND_SAMPLE * size <= half < many
+    many = half if is_halved else many
     large_set = refine > 0 and able >= 2 * many and many * rows.shape[1] <= MOST_TURN_BYTES
     large = min(size + size // (TURN_SURPLUS if large_set and not of_rows else SURPLUS), 65536) if refine else size
     first = sample(whole, max(LEAST_FIRST, (ROWS_FIRST if of_rows else FIRST_SAMPLE) * large), 0, seed)
@@ -251,7 +254,7 @@ def train(
     if able < several:
         early = late = ROWS_FEW_STEPS if of_rows else FEW_STEPS
     turns = max(TURNS, min(MOST_TURNS, able // many, MOST_TURN_BYTES // (many * rows.shape[1])))
-    turn_steps = TURN_STEPS[1 + int(turns >= MANY_TURNS) if size >= MANY_IN_TURN else 0]
+    turn_steps = TURN_STEPS[1 + int(turns >= MANY_TURNS) if size >= MANY_IN_TURN and not is_halved else 0]
     if of_rows:
         late, turn_steps = min(late, ROWS_WHOLE_STEPS), ROWS_TURN_STEPS
     most = math.isqrt(443**2 * 16 // max(16, rows.shape[1])) if of_rows else 443

@@ -138,6 +138,17 @@ def test_samples_in_turn_train_where_there_are_many_blocks(
     assert_trained(queue, [gray(rng, 80, 91)], 8, refine=10)
 
 
+def test_halves_of_very_many_blocks_are_taken_in_turn(
+    queue: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (training, training_reference):
+        for name, value in (("LEAST_FIRST", 0), ("FIRST_SAMPLE", 4), ("SECOND_SAMPLE", 16), ("HALVED", 150)):
+            monkeypatch.setattr(module, name, value)
+        monkeypatch.setattr(module, "TURN_STEPS", (7, 9, 11))
+    assert_trained(queue, [gray(rng, 40, 43)], 8, refine=10)
+    assert_trained(queue, [gray(rng, 10, 43)], 8, refine=5)  # too few
+
+
 @pytest.mark.full
 def test_few_gray_levels_and_fewer_blocks_than_codewords(queue: Any, rng: np.random.Generator) -> None:
     assert_trained(queue, [gray(rng, 24, 24) // 64 * 85], 16, refine=4)
