@@ -60,6 +60,9 @@ class Estimator:
     stream_method = "transform"
     stateless = False
 
+    def __init__(self, queue: Any = None) -> None:
+        self.queue = queue
+
     @classmethod
     def _parameter_names(cls) -> list[str]:
         parameters = inspect.signature(cls.__init__).parameters.values()

@@ -30,8 +30,8 @@ def run(
     job: Map,
     image: ImageLike,
     *,
-    queue: CommandQueue | None,
-    progress: ProgressCallback | None,
+    queue: CommandQueue | None = None,
+    progress: ProgressCallback | None = None,
     out: Any = None,
     about: About | None = None,
     memory: Any = None,
@@ -53,7 +53,7 @@ def reduce(
     job: Reduce,
     image: Any,
     *,
-    queue: CommandQueue | None,
+    queue: CommandQueue | None = None,
     progress: ProgressCallback | None = None,
     memory: Any = None,
     argument: str = "image",
@@ -129,7 +129,8 @@ def in_bands(
     result = room if room is not None and fits else result_of(session, picture, sink, shape, dtype)
     row_bytes = math.prod(shape[1:]) * np.dtype(dtype).itemsize
     with session.scope() as scope:
-        picture = picture.send(session, scope)
+        if job.scale == 1:  # a picture that is enlarged is small: a band of it is there at once
+            picture = picture.send(session, scope)
         opened = job.open_below if carried is not None and isinstance(job, Scan) else job.open
         with opened(session, scope, picture) as steps:
             if carried is not None and carried.rows and steps.carried is not None:

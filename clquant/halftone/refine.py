@@ -86,10 +86,6 @@ class Refined(flow.Map):
 
     max_bits = 8
 
-    def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
-        """Values of the picture's own shape."""
-        return picture.shape, np.uint8
-
     def open(self, session: Session, scope: Scope, picture: Picture) -> AbstractContextManager[flow.Steps]:  # noqa: ARG002
         """Say what bands there are: deciding a phase looks at the rows in reach, and changes one more."""
         most = min(session.limits.max_alloc, 4 * MOST_CELLS) // (4 * PHASES * row_stride(picture.width)) - 2 * MARGIN

@@ -62,4 +62,4 @@ def applied(chosen: Any, palette: Palette, queue: CommandQueue | None) -> Any:
     """Return the colours (H, W, 3 or 4) uint8 of indices (H, W) of the palette's dtype; on the device like these."""
     if not isinstance(chosen, Array) and chosen.size < FEWEST_SENT:
         return np.take(palette.colors, chosen, axis=0)
-    return flow.run(Looked(palette), chosen, queue=queue, progress=None)
+    return flow.run(Looked(palette), chosen, queue=queue)

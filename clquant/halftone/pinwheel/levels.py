@@ -250,10 +250,6 @@ class LevelHalftone(BlockMap):
     shown: bytes
     max_bits: int = 16
 
-    def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
-        """Values of the picture's own shape."""
-        return picture.shape, np.uint8
-
     @contextlib.contextmanager
     def open(self, session: runtime.Session, scope: runtime.Scope, picture: Picture) -> Iterator[Steps]:  # noqa: ARG002
         """Lend a `BlockHalftone`; an earlier job's with the same settings is reused."""
