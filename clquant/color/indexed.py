@@ -191,9 +191,8 @@ class IndexedImage:
         image, more = self._for_pillow(name, options)
         out = io.BytesIO()
         try:
-            image.save(
-                out, "PPM" if name == "PBM" else name, **{**own_options(image, name, options), **more, **options}
-            )
+            options = {**own_options(image, name, options), **more, **options}
+            image.save(out, "PPM" if name == "PBM" else name, **options)
         except ClquantError:
             raise
         except Exception as error:  # Pillow's encoders raise many kinds on options that they do not like
@@ -225,8 +224,10 @@ class IndexedImage:
     def _for_pillow(self, name: str, options: dict[str, Any]) -> tuple[PIL.Image.Image, dict[str, Any]]:
         """The picture as a format holds it, and what Pillow must be told to write it so."""
         if name == "GIF":
-            image, more = self.gif_image()
-            return image, {"optimize": False, **more}
+            indices, transparent = gif.with_one_hole(self.host_indices(), self.palette.rgba())
+            image = PIL.Image.fromarray(indices)
+            image.putpalette(self.palette.colors[:, :3].tobytes(), "RGB")
+            return image, {"optimize": False} | ({} if transparent is None else {"transparency": transparent})
         if name == "PNG":
             return self.to_pil(), {}
         if name == "PBM" or (name == "TIFF" and options.get("compression") == "group4"):
@@ -257,24 +258,6 @@ class IndexedImage:
             raise InvalidArgument(f"a bitmap ({what}) is black and white alone; this picture has the colours {shown}")
         return PIL.Image.fromarray(parallel.looked_up(self.palette.colors[:, 0], self.host_indices())).convert("1")
 
-    def gif_image(self) -> tuple[PIL.Image.Image, dict[str, Any]]:
-        """The picture as GIF holds it, and Pillow's options for it.
-
-        Returns
-        -------
-        tuple
-            The image, of mode P, and a dict.
-
-        Raises
-        ------
-        InvalidArgument
-            If there are more than 256 colours, or 65535 pixels in a row or column.
-        """
-        indices, transparent = gif.with_one_hole(self.host_indices(), self.palette.rgba())
-        image = PIL.Image.fromarray(indices)
-        image.putpalette(self.palette.colors[:, :3].tobytes(), "RGB")
-        return image, {} if transparent is None else {"transparency": transparent}
-
     def counts(self) -> npt.NDArray[np.int64]:
         """Count the pixels of each palette colour.
 
@@ -285,12 +268,12 @@ class IndexedImage:
         return parallel.counted(self.host_indices(), len(self.palette))
 
     def sorted(self, order: str) -> IndexedImage:
-        """The same picture with its palette in another order: see `clquant.color.order.permutation`.
+        """The same picture with its palette in another order (see `Palette.sorted`).
 
         Parameters
         ----------
         order : str
-            ``"fitted"``, ``"luma"``, ``"hue"`` or ``"popularity"``.
+            ``"fitted"``, ``"luma"``, ``"hue"`` or ``"popularity"``: most pixels first.
 
         Returns
         -------

@@ -21,21 +21,9 @@ GRAY_RADIUS_SQUARED = 40**2
 def permutation(
     colors: npt.NDArray[np.uint8], order: str, counts: npt.NDArray[Any] | None = None
 ) -> npt.NDArray[np.int64]:
-    """Indices that bring a palette into an order.
+    """Indices that bring a palette into one of `ORDERS`; `counts` are the pixels of each colour, for popularity.
 
-    Parameters
-    ----------
-    colors : ndarray of uint8, shape (n, 3) or (n, 4)
-    order : str
-        ``"fitted"``: as it is. ``"luma"``: dark to light, by Rec. 601 luma. ``"hue"``: grays dark to light, then by hue
-        in 24 sectors of OKLab's circle from red on, dark to light in each. ``"popularity"``: most pixels first.
-    counts : ndarray, optional
-        (n,) pixels of each colour, for ``"popularity"``.
-
-    Returns
-    -------
-    ndarray
-        (n,) int64. Entries of alpha 0 come first (after none for ``"fitted"``); ties keep their order.
+    Entries of alpha 0 come first, except for ``"fitted"``; ties keep their order.
     """
     params.choice("order", order, ORDERS)
     if order == "fitted":

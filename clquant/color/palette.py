@@ -25,9 +25,8 @@ def checked_colors(colors: Any, argument: str = "colors") -> npt.NDArray[np.uint
     if isinstance(colors, Palette):
         return colors.colors
     if isinstance(colors, str | bytes | os.PathLike):
-        raise InvalidType(
-            f"{argument} is {params.shown(colors)}; allowed: a Palette or n colours (Palette.read reads a file)"
-        )
+        allowed = "a Palette or n colours (Palette.read reads a file)"
+        raise InvalidType(f"{argument} is {params.shown(colors)}; allowed: {allowed}")
     if isinstance(colors, list | tuple) and any(isinstance(color, str) for color in colors):
         colors = css_colors(colors, argument)
     array = params.array(argument, colors, "n colours of 3 or 4 integers")
@@ -96,9 +95,9 @@ class Palette:
         self._colors.setflags(write=False)
         self._device = None if device is None else checked_colors(device, "device").copy()
         self._codes = None if codes is None else params.array("codes", codes, "integers", "iu").copy()
-        for name, values in (("device", self._device), ("codes", self._codes)):
+        for name, values, ndim in (("device", self._device, 2), ("codes", self._codes, 1)):
             if values is not None:
-                if len(values) != len(self._colors) or values.ndim != (2 if name == "device" else 1):
+                if len(values) != len(self) or values.ndim != ndim:
                     allowed = f"one for each of {len(self)} colors"
                     raise InvalidArgument(f"{name} has shape {values.shape}; allowed: {allowed}")
                 values.setflags(write=False)
@@ -192,12 +191,14 @@ class Palette:
         )
 
     def sorted(self, order: str) -> Palette:
-        """The palette in another order: see `clquant.color.order.permutation`.
+        """The palette in another order.
 
         Parameters
         ----------
         order : str
-            ``"fitted"`` (as it is), ``"luma"`` or ``"hue"``; equal ones keep their order.
+            ``"fitted"``: as it is. ``"luma"``: dark to light, by Rec. 601 luma. ``"hue"``: grays dark to light, then by
+            hue in 24 sectors of OKLab's circle from red on, dark to light in each. In both, entries of alpha 0 come
+            first, and ties keep their order.
 
         Returns
         -------

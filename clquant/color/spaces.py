@@ -356,11 +356,9 @@ def luma_chroma(alpha: bool, bits: int = 8) -> Space:
     Coordinates of 8-bit colours are 256 to 1276, so that a colour and the errors of others may be beyond black and
     white. It is no space of `NAMES`: there is no way back from its coordinates to colours.
     """
-    if bits == 16:
-        extent, neutral = (98431, 98431, 98431), (49216, 49216, 49216)
-        return Space(LUMA_CHROMA, alpha, (*extent, 32767) if alpha else extent, neutral if alpha else (), 257.0, 16)
-    extent, neutral = (1532, 1532, 1532), (766, 766, 766)
-    return Space(LUMA_CHROMA, alpha, (*extent, 510) if alpha else extent, neutral if alpha else (), 4.0)
+    extent, neutral, depth, unit = (1532, 766, 510, 4.0) if bits == 8 else (98431, 49216, 32767, 257.0)
+    axes = (extent,) * 3 + ((depth,) if alpha else ())
+    return Space(LUMA_CHROMA, alpha, axes, (neutral,) * 3 if alpha else (), unit, bits)
 
 
 def scale_of(space: Space) -> int:

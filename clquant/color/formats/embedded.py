@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from clquant import params
 from clquant.color.display import checked_format
 from clquant.color.formats.bits import bits_of, packed_rows
+from clquant.color.values import transparent_index
 from clquant.runtime import InvalidArgument
 
 MAX_COLORS = 256
@@ -39,32 +40,13 @@ _NAME = re.compile(rf"(?!({_WORDS})$)[A-Za-z_][0-9A-Za-z_]*")
 Bytes = npt.NDArray[np.uint8]
 
 
-@dataclass(frozen=True)
-class _Packed:
+class _Packed(NamedTuple):
     """A picture as programs read it."""
 
-    rows: Bytes  # (H, stride)
+    rows: Bytes  # (height, stride)
     width: int
     bits: int
     rgba: Bytes  # (n, 4)
-
-    @classmethod
-    def of(cls, indices: Bytes, rgba: Bytes, what: str) -> _Packed:
-        """Indices and palette; `what` is the format's name for errors."""
-        if len(rgba) > MAX_COLORS:
-            raise InvalidArgument(f"{what} holds at most {MAX_COLORS} colours; this palette has {len(rgba)}")
-        bits = bits_of(len(rgba))
-        return cls(packed_rows(indices.astype(np.uint8), bits), indices.shape[1], bits, rgba)
-
-    @property
-    def height(self) -> int:
-        """Rows."""
-        return len(self.rows)
-
-    @property
-    def stride(self) -> int:
-        """Bytes of a row."""
-        return int(self.rows.shape[1])
 
     def lvgl_palette(self) -> Bytes:
         """(2^bits, 4) uint8: blue, green, red, alpha; 0 beyond the colours."""
@@ -72,13 +54,17 @@ class _Packed:
         palette[: len(self.rgba)] = self.rgba[:, [2, 1, 0, 3]]
         return palette
 
-    def check_lvgl(self, version: int) -> None:
-        """Refuse what a version's header cannot say."""
-        most = _MOST_SIDES[version]
-        if max(self.width, self.height) > most:
-            raise InvalidArgument(
-                f"LVGL {version} holds pictures of at most {most}x{most}; this one is {self.width}x{self.height}"
-            )
+
+def _packed(indices: Bytes, rgba: Bytes, what: str, lvgl: int | None = None) -> _Packed:
+    """Pack a picture; errors name the format by `what`, and what an LVGL version's header cannot say is one."""
+    if len(rgba) > MAX_COLORS:
+        raise InvalidArgument(f"{what} holds at most {MAX_COLORS} colours; this palette has {len(rgba)}")
+    height, width = indices.shape
+    most = 0 if lvgl is None else _MOST_SIDES[params.choice("lvgl", lvgl, LVGL_VERSIONS)]
+    if most and max(width, height) > most:
+        raise InvalidArgument(f"LVGL {lvgl} holds pictures of at most {most}x{most}; this one is {width}x{height}")
+    bits = bits_of(len(rgba))
+    return _Packed(packed_rows(indices.astype(np.uint8), bits), width, bits, rgba)
 
 
 def identifier(text: str) -> str:
@@ -102,21 +88,17 @@ def c_source(
     display = checked_format(color_format)
     if lvgl is not None and display is not None:
         raise InvalidArgument(f"color_format is {color_format!r} with lvgl={lvgl!r}, whose palettes are 32-bit")
-    picture = _Packed.of(indices, rgba, "a C source")
-    if lvgl is None:
-        codes, digits = _argb(rgba), 8
-        if display is not None:
-            if ((rgba[:, 3] > 0) & (rgba[:, 3] < 255)).any():
-                raise InvalidArgument(
-                    f"color_format is {color_format!r}, whose colours have no alpha; allowed: a palette of alpha 0 and "
-                    "255 alone, as of pictures with binary alpha"
-                )
-            codes, digits = display.codes(rgba).astype(np.uint32), 4
-        text = _plain(picture, name, header, [f"0x{code:0{digits}x}" for code in codes.tolist()])
+    picture = _packed(indices, rgba, "a C source", lvgl)
+    if lvgl is not None:
+        return _file(_lvgl(picture, name, header, lvgl), name, header)
+    if display is None:
+        codes = [f"0x{code:08x}" for code in _argb(rgba).tolist()]
+    elif ((rgba[:, 3] > 0) & (rgba[:, 3] < 255)).any():
+        allowed = "a palette of alpha 0 and 255 alone, as of pictures with binary alpha"
+        raise InvalidArgument(f"color_format is {color_format!r}, whose colours have no alpha; allowed: {allowed}")
     else:
-        picture.check_lvgl(params.choice("lvgl", lvgl, LVGL_VERSIONS))
-        text = _lvgl(picture, name, header, lvgl)
-    return _file(text, name, header)
+        codes = [f"0x{code:04x}" for code in display.codes(rgba).tolist()]
+    return _file(_plain(picture, name, header, codes), name, header)
 
 
 def c_frame(data: bytes, shape: tuple[int, int], bits: int, *, header: bool = False, name: str = "frame") -> bytes:
@@ -141,14 +123,12 @@ def _file(text: str, name: str, header: bool) -> bytes:
 
 def lvgl_binary(indices: Bytes, rgba: Bytes, *, lvgl: int = 9) -> bytes:
     """A picture as a file that LVGL reads from its file systems."""
-    version = params.choice("lvgl", lvgl, LVGL_VERSIONS)
-    picture = _Packed.of(indices, rgba, "an LVGL image")
-    picture.check_lvgl(version)
-    kind = _LVGL_FORMATS[picture.bits]
-    if version == 8:
-        head = struct.pack("<I", kind | picture.width << 10 | picture.height << 21)
+    picture = _packed(indices, rgba, "an LVGL image", params.choice("lvgl", lvgl, LVGL_VERSIONS))
+    kind, (height, stride) = _LVGL_FORMATS[picture.bits], picture.rows.shape
+    if lvgl == 8:
+        head = struct.pack("<I", kind | picture.width << 10 | height << 21)
     else:
-        head = struct.pack("<BBHHHHH", _MAGIC, kind, 0, picture.width, picture.height, picture.stride, 0)
+        head = struct.pack("<BBHHHHH", _MAGIC, kind, 0, picture.width, height, stride, 0)
     return head + picture.lvgl_palette().tobytes() + picture.rows.tobytes()
 
 
@@ -172,22 +152,16 @@ def _lines(data: Bytes) -> str:
 
 
 def _plain(picture: _Packed, name: str, header: bool, codes: list[str]) -> str:
-    clear = np.flatnonzero(picture.rgba[:, 3] == 0)
-    numbers = {
-        "WIDTH": picture.width,
-        "HEIGHT": picture.height,
-        "BITS": picture.bits,
-        "STRIDE": picture.stride,
-        "COLORS": len(codes),
-        "TRANSPARENT": int(clear[0]) if len(clear) else -1,
-    }
+    clear, (height, stride) = transparent_index(picture.rgba), picture.rows.shape
+    numbers = {"WIDTH": picture.width, "HEIGHT": height, "BITS": picture.bits, "STRIDE": stride}
+    numbers |= {"COLORS": len(codes), "TRANSPARENT": -1 if clear is None else clear}
     defined = "".join(f"#define {name.upper()}_{key} {value}\n" for key, value in numbers.items())
     kind, static = "uint16_t" if len(codes[0]) == 6 else "uint32_t", "static " if header else ""
     rows = [codes[i : i + 8] for i in range(0, len(codes), 8)]
     palette = "".join(f"    {', '.join(row)},\n" for row in rows)
     return (
-        f"/* {picture.width}x{picture.height} pixels of {picture.bits} bits, the first one in a byte's highest bits; "
-        f"{picture.stride} bytes per row. */\n#include <stdint.h>\n\n{defined}\n"
+        f"/* {picture.width}x{height} pixels of {picture.bits} bits, the first one in a byte's highest bits; "
+        f"{stride} bytes per row. */\n#include <stdint.h>\n\n{defined}\n"
         f"{static}const {kind} {name}_palette[{len(codes)}] = {{\n{palette}}};\n\n"
         f"{static}const uint8_t {name}_pixels[{picture.rows.size}] = {{\n{_lines(picture.rows)}}};\n"
     )
@@ -201,13 +175,13 @@ def _lvgl(picture: _Packed, name: str, header: bool, version: int) -> str:
     else:
         kind, structure = f"LV_COLOR_FORMAT_I{picture.bits}", "lv_image_dsc_t"
         fields = [("header.magic", "LV_IMAGE_HEADER_MAGIC"), ("header.cf", kind), ("header.flags", 0)]
-    fields += [("header.w", picture.width), ("header.h", picture.height)]
+    fields += [("header.w", picture.width), ("header.h", len(picture.rows))]
     if version == 9:
-        fields.append(("header.stride", picture.stride))
+        fields.append(("header.stride", picture.rows.shape[1]))
     fields += [("data_size", f"sizeof({name}_map)"), ("data", f"{name}_map")]
     members = "".join(f"    .{field} = {value},\n" for field, value in fields)
     return (
-        f"/* {picture.width}x{picture.height} pixels, {len(picture.rgba)} colours, for LVGL {version}. */\n"
+        f"/* {picture.width}x{len(picture.rows)} pixels, {len(picture.rgba)} colours, for LVGL {version}. */\n"
         '#ifdef LV_LVGL_H_INCLUDE_SIMPLE\n#include "lvgl.h"\n#else\n#include "lvgl/lvgl.h"\n#endif\n\n'
         "#ifndef LV_ATTRIBUTE_MEM_ALIGN\n#define LV_ATTRIBUTE_MEM_ALIGN\n#endif\n\n"
         f"static const LV_ATTRIBUTE_MEM_ALIGN uint8_t {name}_map[] = {{\n"

@@ -21,19 +21,9 @@ WITH_PALETTE = frozenset({"BMP", "DIB", "PCX", "TGA", "TIFF"})
 BILEVEL = frozenset({"BMP", "TIFF"})
 # Suffixes whose formats are known without importing all of Pillow's.
 _COMMON_SUFFIXES = {
-    ".png": "PNG",
-    ".gif": "GIF",
-    ".six": "SIXEL",
-    ".sixel": "SIXEL",
-    ".tif": "TIFF",
-    ".tiff": "TIFF",
-    ".bmp": "BMP",
-    ".webp": "WEBP",
-    ".pbm": "PBM",
-    ".c": "C",
-    ".h": "H",
-    ".bin": "LVGL",
+    f".{name.lower()}": name for name in ("PNG", "GIF", "SIXEL", "TIFF", "BMP", "WEBP", "PBM", "C", "H")
 }
+_COMMON_SUFFIXES |= {".six": "SIXEL", ".tif": "TIFF", ".bin": "LVGL"}
 FAX_COMPRESSIONS = frozenset({"group3", "group4", "tiff_ccitt"})
 # Formats of our own.
 OWN = frozenset({"SIXEL", "C", "H", "LVGL"})

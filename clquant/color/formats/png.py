@@ -51,16 +51,23 @@ Bytes = npt.NDArray[np.uint8]
 EFFORTS = ("fast", "normal", "small")
 _ZLIB_LEVELS = dict(zip(EFFORTS, (3, 6, 9), strict=True))
 _LEVELS = dict(zip(EFFORTS, (5, 10, 12), strict=True))
-# libdeflate's levels from 10 on take five times as long as this one, which is "normal" for more bytes than that.
-_LARGE_LEVEL, _LARGE_BYTES = 7, 24 << 20
+# libdeflate's levels of "normal" for few bytes, and for many: levels from 10 on take five times as long as 7.
+_SMALL_BYTES, _SMALL_LEVEL = 1 << 17, 11
+_LARGE_BYTES, _LARGE_LEVEL = 24 << 20, 7
 
 
-def compress(data: bytes, effort: str) -> bytes:
+def compress(data: bytes, level: int) -> bytes:
     """Make a zlib stream (RFC 1950)."""
+    return zlib.compress(data, level) if libdeflate is None else bytes(libdeflate.zlib_compress(data, level))
+
+
+def _level(effort: str, nbytes: int) -> int:
+    """Level of compression for a picture of so many bytes."""
     if libdeflate is None:
-        return zlib.compress(data, _ZLIB_LEVELS[effort])
-    level = _LARGE_LEVEL if effort == "normal" and len(data) > _LARGE_BYTES else _LEVELS[effort]
-    return bytes(libdeflate.zlib_compress(data, level))
+        return _ZLIB_LEVELS[effort]
+    if effort == "normal" and not _SMALL_BYTES < nbytes <= _LARGE_BYTES:
+        return _SMALL_LEVEL if nbytes <= _SMALL_BYTES else _LARGE_LEVEL
+    return _LEVELS[effort]
 
 
 @dataclass(frozen=True)
@@ -177,17 +184,18 @@ def _encoded(pixels: Bytes, depth: int, fixed_depth: bool, effort: str) -> tuple
     if not fixed_depth:
         layouts += [_Layout(pixels, 8, filtered=False), _Layout(pixels, 8, filtered=True)]
         gains += [_UNPACKED_GAIN, _UNPACKED_GAIN]
+    level = _level(effort, len(pixels) * layouts[0].row_bytes)
     strips = _strips(len(pixels), layouts[0].row_bytes)
     if strips == [(0, len(pixels))]:
-        made = parallel.in_threads(lambda i: compress(layouts[i].data(), effort), len(layouts))
+        made = parallel.in_threads(lambda i: compress(layouts[i].data(), level), len(layouts))
         best = int(np.argmin(np.divide([len(data) for data in made], gains)))
         return layouts[best], made[best]
 
     def size(number: int) -> int:
-        return len(compress(b"".join(layouts[number].bytes_of(*strip) for strip in strips), effort))
+        return len(compress(b"".join(layouts[number].bytes_of(*strip) for strip in strips), level))
 
     layout = layouts[int(np.argmin(np.divide(parallel.in_threads(size, len(layouts)), gains)))]
-    return layout, compress(layout.data(), effort)
+    return layout, compress(layout.data(), level)
 
 
 def _strips(height: int, row_bytes: int) -> list[tuple[int, int]]:

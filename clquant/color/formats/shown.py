@@ -9,50 +9,25 @@ import numpy.typing as npt
 
 
 class Shown(NamedTuple):
-    """One frame.
+    """One frame."""
 
-    Attributes
-    ----------
-    indices : ndarray of unsigned integers, shape (H, W)
-    rgba : ndarray of uint8, shape (n, 4)
-        The colours that they stand for.
-    delay_ms : int
-        How long it stands.
-    kept : ndarray of bool, shape (H, W), or None
-        Pixels that keep the colour of the frame before, whatever their indices are.
-    """
-
-    indices: npt.NDArray[np.unsignedinteger[Any]]
-    rgba: npt.NDArray[np.uint8]
-    delay_ms: int
-    kept: npt.NDArray[np.bool_] | None = None
+    indices: npt.NDArray[np.unsignedinteger[Any]]  # (H, W)
+    rgba: npt.NDArray[np.uint8]  # (n, 4): the colours that they stand for
+    delay_ms: int  # how long it stands
+    kept: npt.NDArray[np.bool_] | None = None  # (H, W): pixels that keep the colour of the frame before
 
 
 class About(NamedTuple):
-    """Properties that all frames of an animation share.
-
-    Attributes
-    ----------
-    width, height : int
-    plays : int
-        How often they are shown; 0 for ever.
-    rgba : ndarray of uint8, shape (n, 4), or None
-        Their palette, if they have one together.
-    holes, opaque : bool
-        Whether a palette may have entries of alpha below 128; whether all have alpha 255.
-    comment : str
-    reserve : bool
-        Whether a GIF's tables get an entry for what does not change, so that no frame needs a table of its own for it.
-    """
+    """Properties that all frames of an animation share."""
 
     width: int
     height: int
-    plays: int
-    rgba: npt.NDArray[np.uint8] | None
-    holes: bool
-    opaque: bool
+    plays: int  # how often they are shown; 0 for ever
+    rgba: npt.NDArray[np.uint8] | None  # (n, 4): their palette, if they have one together
+    holes: bool  # whether a palette may have entries of alpha below 128
+    opaque: bool  # whether all have alpha 255
     comment: str = ""
-    reserve: bool = False
+    reserve: bool = False  # whether a GIF's tables get an entry for what does not change, so that all share one table
 
 
 def bounds(mask: npt.NDArray[np.bool_]) -> tuple[slice, slice]:
