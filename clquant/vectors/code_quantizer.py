@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -50,7 +50,7 @@ class CodeQuantizer(Saved):
         -------
         ndarray of uint8, shape (n, ceil(m * n_bits / 8))
             As faiss packs codes: number i has the bits from i * n_bits on, the lowest bit of a byte first. With 8 bits
-            byte i is number i.
+            byte i is number i. Lazy for a Dask array.
 
         Raises
         ------
@@ -59,8 +59,9 @@ class CodeQuantizer(Saved):
         InvalidArgument, InvalidType, FileError, FormatError
             If `X` is not allowed or cannot be read.
         """
-        source, bits = self._given(X), self._bits()
-        return np.concatenate([pack(numbers, bits) for _, _, numbers in self._numbered(source)])
+        source, bits = self._given(X), len(self._parts) * self._bits()
+        codes: npt.NDArray[np.uint8] = source.map(self._packed, -(-bits // 8), np.uint8)
+        return codes
 
     def decode(self, codes: npt.ArrayLike) -> npt.NDArray[Any]:
         """The rows that packed codes stand for.
@@ -96,14 +97,15 @@ class CodeQuantizer(Saved):
         Returns
         -------
         ndarray of uint8, shape (n, m)
-            uint16 for more than 8 bits. The lowest number on ties.
+            Lazy for a Dask array. uint16 for more than 8 bits. The lowest number on ties.
 
         Raises
         ------
         NotFittedError, InvalidArgument, InvalidType, FileError, FormatError
             As `encode`.
         """
-        return np.concatenate([numbers for _, _, numbers in self._numbered(self._given(X))])
+        numbers: npt.NDArray[Any] = self._given(X).map(self._numbers, len(self._parts), number_dtype(self._bits()))
+        return numbers
 
     def inverse_transform(self, numbers: npt.ArrayLike) -> npt.NDArray[Any]:
         """The rows that codeword numbers stand for.
@@ -166,11 +168,7 @@ class CodeQuantizer(Saved):
         source = self._given(X)
         row_weights(sample_weight, source.count)  # refuses wrong ones
         weights = np.ones(source.count) if sample_weight is None else np.asarray(sample_weight, np.float64)
-        total = 0.0
-        for first, rows, numbers in self._numbered(source):
-            errors = ((rows.astype(np.float64) - self._rows(numbers)) ** 2) * weights[first : first + len(rows), None]
-            total += math.fsum(errors.ravel().tolist())
-        return -total
+        return -sum(source.each(self._errors, weights), 0.0)
 
     def fit(
         self: Q,
@@ -192,13 +190,20 @@ class CodeQuantizer(Saved):
         """The numbers of some rows in each codebook."""
         raise NotImplementedError
 
-    def _numbered(self, source: RowSource) -> Iterator[tuple[int, npt.NDArray[Any], npt.NDArray[Any]]]:
-        """Portions of rows with the number of the first, and their codeword numbers."""
-        dtype = number_dtype(self._bits())
+    def _numbers(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The codeword numbers of some rows."""
         for part in self._parts:
             part.queue = self.queue
-        for first, rows in source.portions():
-            yield first, rows, np.stack(self._portion_numbers(rows), axis=1).astype(dtype)
+        return np.stack(self._portion_numbers(rows), axis=1).astype(number_dtype(self._bits()))
+
+    def _packed(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+        """The codes of some rows."""
+        return pack(self._numbers(rows), self._bits())
+
+    def _errors(self, rows: npt.NDArray[Any], _: int, weights: npt.NDArray[np.float64]) -> float:
+        """The weighted sum of squared distances of some rows to what their codes stand for."""
+        errors = ((rows.astype(np.float64) - self._rows(self._numbers(rows))) ** 2) * weights[:, None]
+        return math.fsum(errors.ravel().tolist())
 
     def _bits(self) -> int:
         """Bits of a number of a fitted quantizer."""

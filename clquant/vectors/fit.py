@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,11 +17,12 @@ from clquant.runtime import Array, CommandQueue, Progress, Scope, open_session
 from clquant.training import training
 from clquant.training.blockset import BlockSet
 from clquant.training.lloyd import Lloyd
+from clquant.training.part import Part
 from clquant.vectors.device_rows import DeviceRows
 from clquant.vectors.distances import Labels, all_distances, nearest, runs_of, squared_errors
-from clquant.vectors.fixed_point import FixedPoint
+from clquant.vectors.fixed_point import FixedPoint, source_ends
 from clquant.vectors.lazy_training import LazySums, LazyTraining, Weights
-from clquant.vectors.rows import RowSource
+from clquant.vectors.rows import RowSource, checked
 
 Words = npt.NDArray[np.integer[Any]]
 _DEVICE_SHARE = 3  # rows take at most a third of a device's memory, beside samples and what steps need
@@ -39,11 +42,11 @@ class Fitted:
 
 
 @contextlib.contextmanager
-def rows_of(source: RowSource, queue: CommandQueue | None, memory: int) -> Iterator[HeldRows]:
-    """What trains on rows and looks at them: `HeldRows`, or the like of it for a Dask array."""
+def rows_of(source: RowSource, queue: CommandQueue | None, memory: int) -> Iterator[Any]:
+    """What trains on rows and looks at them: `HeldRows` or `SpreadRows`."""
     collection = executor_of(source.source)
     if collection is not None:
-        yield collection.RemoteRows(source, queue)
+        yield SpreadRows(collection, source, queue)
         return
     session = open_session(queue, [source.source] if source.is_on_device else [])
     with session.scope() as scope:
@@ -129,3 +132,62 @@ class HeldRows:
             piece.count = piece.capacity
             first += piece.count
         return blocks
+
+
+class SpreadRows:
+    """Rows that workers have, with the methods of `HeldRows`; what it makes of them is lazy."""
+
+    def __init__(self, executor: Any, source: RowSource, queue: CommandQueue | None) -> None:
+        self._executor, self._source, self._queue = executor, source, queue
+
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest number; raises where one is not finite."""
+        return source_ends(self._source)
+
+    def train(
+        self, fixed: FixedPoint, weights: Weights, plans: Sequence[training.Plan], progress: Progress
+    ) -> tuple[training.Trained, None]:
+        """The training of least error, the first of equals; labels are found when they are asked for."""
+        with self._parts(fixed, weights) as parts:
+            return parts.train(self._queue, weights, plans, progress), None
+
+    def totals(self, fixed: FixedPoint, weights: Weights, words: Words) -> npt.NDArray[np.uint64]:
+        """Sums of the rows of each codeword, (k, d + 1), the last column their weights."""
+        with self._parts(fixed, weights) as parts:
+            found: npt.NDArray[np.uint64] = parts.sums(words, len(words))
+            return found
+
+    def nearest(self, model: Any, *_: Any) -> Any:
+        """The index of the nearest codeword of each row."""
+        return self._source.map(_light(model).predict, None, np.int32)
+
+    def distances(self, model: Any, _: FixedPoint, words: Words) -> Any:
+        """Squared distances of each row to each codeword."""
+        return self._source.map(_light(model).transform, len(words), np.float64)
+
+    def error(self, model: Any, _: FixedPoint, __: Words, weights: Weights) -> int:
+        """The weighted sum of squared distances to the nearest codewords, in squares of the scale."""
+        return sum(self._source.each(functools.partial(_error, _light(model)), weights))
+
+    def _parts(self, fixed: FixedPoint, weights: Weights) -> Any:
+        rows, shape = self._source.source, fixed.shape(self._source.components)
+        made = self._executor.later_rows(rows, functools.partial(_part, fixed, self._source.dtype), weights)
+        return self._executor.RemoteParts(shape, rows.chunks[0], made)
+
+
+def _light(model: Any) -> Any:
+    """A quantizer without what belongs to the rows of its fit, and without a queue."""
+    made = copy.copy(model).set_params(queue=None)
+    for name in ("labels_", "_totals"):
+        made.__dict__.pop(name, None)
+    return made
+
+
+def _part(fixed: FixedPoint, dtype: np.dtype[Any], rows: npt.NDArray[Any], first: int, weights: Weights) -> Part:
+    words = fixed.encode(checked(rows, first, dtype), first)
+    return Part(words[:, :, None], weights, fixed.shape(rows.shape[1]), first)
+
+
+def _error(model: Any, rows: npt.NDArray[Any], _: int, weights: Weights) -> int:
+    total: int = model._error(RowSource(rows, False), weights)
+    return total

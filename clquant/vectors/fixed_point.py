@@ -113,7 +113,7 @@ def _decoded(dtype: np.dtype[Any], is_normalized: bool) -> np.dtype[Any]:
 
 def source_ends(source: RowSource) -> tuple[float, float]:
     """The least and the largest number."""
-    found = [(float(rows.min()), float(rows.max())) for _, rows in source.portions()]
+    found = source.each(lambda rows, *_: (float(rows.min()), float(rows.max())))
     return min(low for low, _ in found), max(high for _, high in found)
 
 

@@ -44,7 +44,7 @@ def learn_rotation(
         told.report(done, ROUNDS)
     if fixed.bits == 8:
         return Rotation(fixed, center, whole, math.ldexp(_unit(rows @ whole), -ROTATION_BITS))
-    squares = [((whole_rows(fixed, own) - center) ** 2).sum(1).max() for _, own in source.portions()]
+    squares = source.each(lambda own, *_: ((whole_rows(fixed, own) - center) ** 2).sum(1).max())
     longest = math.frexp(math.sqrt(float(max(squares))))[1]
     return Rotation(fixed, center, whole, math.ldexp(1.0, longest - 15))
 
@@ -89,11 +89,12 @@ def _sample(source: RowSource, part: VectorQuantizer) -> npt.NDArray[Any]:
     """Rows, at most so many: one drawn from each of as many equal runs."""
     most = min(max(_LEAST_ROWS, _ROWS_PER_WORD * part.n_codewords), _MOST_ROWS)
     places = sample_places(source.count, None, most, _SAMPLING, part.random_state)
-    found = []
-    for first, rows in source.portions():
+
+    def drawn(rows: npt.NDArray[Any], first: int, _: Any) -> npt.NDArray[Any]:
         if places is None:
-            found.append(rows)
-        else:
-            low, high = np.searchsorted(places, (first, first + len(rows)))
-            found.append(rows[places[low:high] - first])
-    return np.concatenate(found)
+            return rows
+        low, high = np.searchsorted(places, (first, first + len(rows)))
+        found: npt.NDArray[Any] = rows[places[low:high] - first]
+        return found
+
+    return np.concatenate(source.each(drawn))

@@ -16,7 +16,7 @@ from clquant.vectors.quantizer import VectorQuantizer
 from clquant.vectors.rotation import Rotation
 from clquant.vectors.rows import RowSource
 from clquant.vectors.saved import Arrays, State, fixed_of, fixed_state
-from clquant.vectors.views import Columns
+from clquant.vectors.views import columns
 
 ROTATIONS = (None, "opq")
 
@@ -257,4 +257,4 @@ def _rows_of(source: RowSource, rotation: Rotation | None, number: int, count: i
     own = slice(number * width, (number + 1) * width)
     if rotation is not None:
         return rotation.rotated(source, own)
-    return Columns(source, own) if source.is_lazy else source.source[:, own]
+    return columns(source, own)

@@ -14,7 +14,7 @@ from clquant.vectors.code_quantizer import CodeQuantizer, as_dtype, read_for, sh
 from clquant.vectors.quantizer import VectorQuantizer
 from clquant.vectors.rows import RowSource
 from clquant.vectors.saved import Arrays, State
-from clquant.vectors.views import Made
+from clquant.vectors.views import made
 
 
 class ResidualQuantizer(CodeQuantizer):
@@ -153,8 +153,7 @@ def _left_of(source: RowSource, parts: Sequence[VectorQuantizer]) -> Any:
             left = _left(left, part, part.predict(left), rows.dtype)
         return left
 
-    view = Made(source, leave, source.components, _float(source.dtype))
-    return view if source.is_lazy else view.whole()
+    return made(source, leave, source.components, _float(source.dtype))
 
 
 def _left(

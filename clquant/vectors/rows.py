@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +72,8 @@ class RowSource:
 
     def raw(self, first: int, end: int) -> npt.NDArray[Any]:
         """Some rows as they are, on the host."""
+        if executor_of(self.source) is not None:
+            raise InvalidType("X is a Dask array, and all rows are needed in one process; allowed: X.compute()")
         rows = self.source[first:end]
         rows = np.asarray(rows.get() if self.is_on_device else rows)
         if rows.dtype != self.source.dtype or rows.shape != (min(end, self.count) - first, self.components):
@@ -86,6 +89,37 @@ class RowSource:
         step = self.portion_rows() if rows is None else rows
         for first in range(0, self.count, step):
             yield first, self.read(first, first + step)
+
+    def each(self, work: Callable[..., Any], weights: npt.NDArray[Any] | None = None) -> list[Any]:
+        """What `work` gives for each portion of rows, the number of its first one and its weights, where rows are."""
+        executor = executor_of(self.source)
+        if executor is not None:
+            found: list[Any] = executor.each_rows(self.source, functools.partial(_of_chunk, work, self.dtype), weights)
+            return found
+        return [
+            work(rows, first, None if weights is None else weights[first : first + len(rows)])
+            for first, rows in self.portions()
+        ]
+
+    def map(self, work: Callable[[Any], Any], components: int | None, dtype: npt.DTypeLike) -> Any:
+        """What `work` makes of each row, as rows of components or single numbers; lazy where workers have the rows."""
+        executor = executor_of(self.source)
+        if executor is not None:
+            return executor.map_rows(self.source, work, components, dtype)
+        return np.concatenate([work(rows) for _, rows in self.portions()]).astype(dtype, copy=False)
+
+
+def checked(rows: npt.NDArray[Any], first: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Rows of which the first has a number, if they are of a dtype and finite."""
+    if rows.dtype != dtype:
+        raise InvalidType(f"X gives rows of {rows.dtype} from row {first} on; allowed: those of its own dtype {dtype}")
+    return finite(rows, first)
+
+
+def _of_chunk(
+    work: Callable[..., Any], dtype: np.dtype[Any], rows: npt.NDArray[Any], first: int, weights: npt.NDArray[Any] | None
+) -> Any:
+    return work(checked(rows, first, dtype), first, weights)
 
 
 def finite(rows: npt.NDArray[Any], first: int) -> npt.NDArray[Any]:

@@ -8,7 +8,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from clquant.flow.executors import executor_of
 from clquant.vectors.rows import RowSource
+
+
+def columns(source: RowSource, own: slice) -> Any:
+    """Some numbers of each row, read or made when they are asked for where rows are not in memory."""
+    if executor_of(source.source) is not None or not source.is_lazy:
+        return source.source[:, own]
+    return Columns(source, own)
+
+
+def made(
+    source: RowSource,
+    make: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
+    components: int,
+    dtype: npt.DTypeLike,
+) -> Any:
+    """What a function makes of rows: lazily of those that are read so or that workers have."""
+    if executor_of(source.source) is not None:
+        return source.map(lambda rows: make(rows).astype(dtype), components, dtype)
+    view = Made(source, make, components, dtype)
+    return view if source.is_lazy else view.whole()
 
 
 class Columns:

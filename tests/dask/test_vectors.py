@@ -9,7 +9,7 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from clquant import ClquantError, VectorQuantizer
+from clquant import ClquantError, ProductQuantizer, ResidualQuantizer, VectorQuantizer
 from clquant.training import training
 
 
@@ -73,3 +73,29 @@ def test_errors_name_the_row_of_all() -> None:
         VectorQuantizer(4).fit(mixed)
     with pytest.raises(ClquantError, match="Dask array of shape"):
         VectorQuantizer(4).fit(da.zeros(5))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, pytest.param(np.float32, marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ProductQuantizer(2, 3, refine=2),
+        lambda: ResidualQuantizer(2, 3, refine=2),
+        pytest.param(lambda: ProductQuantizer(2, 3, refine=2, rotation="opq"), marks=pytest.mark.full),
+    ],
+)
+def test_codes_are_those_of_one_process(make: Any, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    given, asked = rows(dtype)[:, :4], []
+    lazy = da.from_array(given, (37, 2))
+    monkeypatch.setattr(da.Array, "__array__", lambda array, *_, **__: asked.append(array.shape))
+    one, other = make().fit(given), make().fit(lazy)
+    assert np.array_equal(one.codebooks_, other.codebooks_)
+    assert (one.inertia_, one.n_iter_) == (other.inertia_, other.n_iter_)
+    for made, expected in (
+        (other.encode(lazy), one.encode(given)),
+        (other.transform(lazy), one.transform(given)),
+    ):
+        assert (made.dtype, made.shape) == (expected.dtype, expected.shape)
+        assert np.array_equal(made.compute(), expected)
+    assert other.score(lazy) == pytest.approx(one.score(given), rel=1e-12)
+    assert not asked
