@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import io
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,20 +23,44 @@ ENGINES: dict[str, Callable[[], Any]] = {
     "SpatialPalette": lambda: clquant.SpatialPalette(4, rounds=1),
     "TilePalettes": lambda: clquant.TilePalettes(2, 4),
     "VQCodec": lambda: clquant.VQCodec(8, refine=0, max_iter=3),
+    "ColorHistogram": lambda: clquant.ColorHistogram,
+    "clquant": lambda: clquant,
 }
-ARGUMENTS: dict[str, dict[str, Any]] = {"fit_quality": {"max_mse": 9000.0}}
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "fit_quality": {"max_mse": 9000.0},
+    "clquant.quantize": {"colors": 5},
+    "clquant.floyd_steinberg": {"palette": SIX},
+}
+TABLE = np.random.default_rng(8).integers(0, 8, (24, 12)).astype(np.uint8)
 
 
 def verbs() -> Iterator[tuple[str, str]]:
-    """Engines' public methods of a picture, or pictures."""
+    """Public functions of a picture, and the methods of classes that take one, several, or an index table."""
     for name in clquant.__all__:
         made = getattr(clquant, name)
-        if not inspect.isclass(made) or not issubclass(made, Estimator) or inspect.isabstract(made):
-            continue
-        for verb, method in inspect.getmembers(made, inspect.isfunction):
-            first = [*inspect.signature(method).parameters, "", ""][1]
-            if not verb.startswith("_") and verb != "stream" and first in ("image", "images"):
-                yield name, verb
+        if inspect.isfunction(made) and _takes_pictures(made):
+            yield "clquant", name
+        elif (
+            inspect.isclass(made) and (name in ENGINES or issubclass(made, Estimator)) and not inspect.isabstract(made)
+        ):
+            for verb, method in inspect.getmembers(made, inspect.isroutine):
+                if not verb.startswith("_") and verb != "stream" and _takes_pictures(method):
+                    yield name, verb
+
+
+def _takes_pictures(method: Callable[..., Any]) -> bool:
+    names = [name for name in inspect.signature(method).parameters if name not in ("self", "file")]
+    return bool(names) and names[0] in ("image", "images", "indices")
+
+
+def given_to(engine: str, verb: str) -> Any:
+    """What a verb takes."""
+    return TABLE if f"{engine}.{verb}" == "VQCodec.decode" else PICTURE
+
+
+def options_of(engine: str, verb: str) -> dict[str, Any]:
+    """Arguments that a verb needs beside its picture."""
+    return ARGUMENTS.get(f"{engine}.{verb}", ARGUMENTS.get(verb, {}))
 
 
 def call_of(engine: str, verb: str) -> Callable[..., Any]:
@@ -43,10 +68,18 @@ def call_of(engine: str, verb: str) -> Callable[..., Any]:
     own = ENGINES[engine]()
     if hasattr(own, "fit") and not verb.startswith("fit"):
         own.fit(PICTURE)
-    method = functools.partial(getattr(own, verb), **ARGUMENTS.get(verb, {}))
+    method = functools.partial(getattr(own, verb), **options_of(engine, verb))
     if verb == "fit_many":
         return lambda image, **given: method([image], **given)
+    if verb == "compress_to":
+        return functools.partial(_to_bytes, method)
     return method
+
+
+def _to_bytes(method: Callable[..., Any], image: Any, **given: Any) -> bytes:
+    file = io.BytesIO()
+    method(file, image, **given)
+    return file.getvalue()
 
 
 def comparable(made: Any) -> Any:
@@ -57,6 +90,8 @@ def comparable(made: Any) -> Any:
         return [made.indices, made.palette]
     if isinstance(made, clquant.Quadtree):
         return made.leaves()
+    if isinstance(made, clquant.ColorHistogram):
+        return list(made.to_arrays())
     return made.compute() if hasattr(made, "compute") else made
 
 

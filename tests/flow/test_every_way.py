@@ -14,9 +14,10 @@ import pytest
 from clquant import runtime
 from clquant.images import lazy
 
-from .every_verb import ARGUMENTS, ENGINES, PICTURE, call_of, comparable, same, verbs
+from .every_verb import ENGINES, PICTURE, call_of, comparable, given_to, options_of, same, verbs
 
 VERBS = list(verbs())
+STREAMED = [(e, v) for e, v in VERBS if hasattr(ENGINES[e](), "stream") and v != "compress_to"]
 # Verbs that fit pixels and colours together, or search in planes, for which 300 kB are too few.
 WHOLE = {
     *(f"SpatialPalette.{v}" for e, v in VERBS if e == "SpatialPalette" and v != "score"),
@@ -31,14 +32,13 @@ def takes(engine: str, verb: str, name: str) -> bool:
 @functools.cache
 def expected(engine: str, verb: str) -> Any:
     """What the plain call gives."""
-    return comparable(call_of(engine, verb)(PICTURE))
+    return comparable(call_of(engine, verb)(given_to(engine, verb)))
 
 
-@pytest.fixture
-def stored(tmp_path: pathlib.Path) -> npt.NDArray[np.uint8]:
-    """The picture in a file that is mapped to memory."""
-    np.save(tmp_path / "picture.npy", PICTURE)
-    return np.load(tmp_path / "picture.npy", mmap_mode="r")
+def stored(folder: pathlib.Path, engine: str, verb: str) -> npt.NDArray[np.uint8]:
+    """What a verb takes in a file that is mapped to memory."""
+    np.save(folder / "given.npy", given_to(engine, verb))
+    return np.load(folder / "given.npy", mmap_mode="r")
 
 
 def test_every_engine_is_here() -> None:
@@ -47,12 +47,12 @@ def test_every_engine_is_here() -> None:
 
 @pytest.mark.parametrize(("engine", "verb"), VERBS)
 def test_lazily_in_small_parts_with_progress(
-    engine: str, verb: str, stored: Any, monkeypatch: pytest.MonkeyPatch
+    engine: str, verb: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lazy, "memory_bytes", lambda _: 24 << 10)
     told: list[tuple[int, int]] = []
     given = {"progress": lambda *step: told.append(step)} if takes(engine, verb, "progress") else {}
-    assert same(comparable(call_of(engine, verb)(stored, **given)), expected(engine, verb))
+    assert same(comparable(call_of(engine, verb)(stored(tmp_path, engine, verb), **given)), expected(engine, verb))
     assert bool(told) == bool(given)
     assert all(done <= total for done, total in told)
 
@@ -62,13 +62,14 @@ def test_lazily_in_small_parts_with_progress(
 def test_progress_stops(engine: str, verb: str) -> None:
     call = call_of(engine, verb)
     with pytest.raises(runtime.StoppedError):
-        call(PICTURE, progress=lambda *_: False)
+        call(given_to(engine, verb), progress=lambda *_: False)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(("engine", "verb"), VERBS)
 def test_in_bands(engine: str, verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    call, large = call_of(engine, verb), np.tile(PICTURE, (4, 7, 1))  # more than the largest table of a fit
+    given = given_to(engine, verb)  # several times, as more than the largest table of a fit
+    call, large = call_of(engine, verb), np.tile(given, (4, 7, 1)[: given.ndim])
     whole = comparable(call(large))
     monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=300000")
     if f"{engine}.{verb}" in WHOLE:
@@ -82,26 +83,27 @@ def test_in_bands(engine: str, verb: str, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(("engine", "verb"), VERBS)
 def test_from_zarr(engine: str, verb: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     zarr = pytest.importorskip("zarr", minversion="3")  # needs Python 3.11
-    zarr.create_array(tmp_path / "a.zarr", data=PICTURE, chunks=(20, 17, 3))
+    given = given_to(engine, verb)
+    zarr.create_array(tmp_path / "a.zarr", data=given, chunks=(20, 17, 3)[: given.ndim])
     monkeypatch.setattr(lazy, "memory_bytes", lambda _: 24 << 10)
     assert same(comparable(call_of(engine, verb)(tmp_path / "a.zarr")), expected(engine, verb))
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("engine", "verb"), VERBS)
+@pytest.mark.parametrize(("engine", "verb"), STREAMED)
 def test_streamed(engine: str, verb: str) -> None:
     own = ENGINES[engine]()
     if hasattr(own, "fit") and not verb.startswith("fit"):
         own.fit(PICTURE)
-    images = [[PICTURE], [PICTURE]] if verb == "fit_many" else [PICTURE, PICTURE]
-    found = [comparable(made) for made in own.stream(images, verb, **ARGUMENTS.get(verb, {}))]
+    given = [PICTURE] if verb == "fit_many" else given_to(engine, verb)
+    found = [comparable(made) for made in own.stream([given, given], verb, **options_of(engine, verb))]
     assert same(found, [expected(engine, verb)] * 2)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(("engine", "verb"), [(e, v) for e, v in VERBS if takes(e, v, "resume")])
 def test_a_file_of_results_is_gone_on_with(
-    engine: str, verb: str, stored: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    engine: str, verb: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     zarr = pytest.importorskip("zarr", minversion="3")  # needs Python 3.11
     from clquant.flow import zarr_sink
@@ -109,9 +111,9 @@ def test_a_file_of_results_is_gone_on_with(
     monkeypatch.setattr(lazy, "memory_bytes", lambda _: 24 << 10)
     monkeypatch.setattr(zarr_sink, "CHUNK", 8)
     monkeypatch.setattr(zarr_sink.ZarrSink, "block_rows", 8)
-    call, out = call_of(engine, verb), tmp_path / "out.zarr"
+    call, given, out = call_of(engine, verb), stored(tmp_path, engine, verb), tmp_path / "out.zarr"
     with pytest.raises(runtime.StoppedError):
-        call(stored, out=out, resume=True, progress=lambda done, total: 2 * done < total)
+        call(given, out=out, resume=True, progress=lambda done, total: 2 * done < total)
     assert not out.exists()
-    call(stored, out=out, resume=True)
+    call(given, out=out, resume=True)
     assert same(zarr.open(out, mode="r")[:], expected(engine, verb))
