@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -79,28 +78,12 @@ class Compressor:
         table: Any = flow.in_bands(session, picture, self.coder.encoding, halves)
         if not isinstance(table, np.ndarray):
             table = session.download(images.buffer_of(table), table.shape, table.dtype)
-        if self.is_matching:
-            all_bands = BandPlace.of(table.shape)
-            table = self._by_model(
-                session,
-                table,
-                picture.pixels,
-                lambda contexts, model, places: self._matched(session, contexts, model, picture, places, all_bands),
-            )
-        self._write_table(file, header, session, table, progress)
+        place = BandPlace.of(table.shape)
 
-    def _by_model(
-        self,
-        session: Session,
-        table: Table,
-        pixels: int,
-        match: Callable[[Contexts, Model, Table], Table],
-    ) -> Table:
-        """The table with likelier codewords, as a function of the contexts, the model and the ranked table gives it."""
-        with open_contexts(session, self.coder.rows, self.coder.shape, pixels, True) as contexts:
-            places = table if contexts.ranks is None else contexts.ranks[table]
-            matched: Table = contexts.order[match(contexts, learn(session, contexts, table), places)]
-            return matched
+        def match(contexts: Contexts, model: Model, places: Table) -> Table:
+            return self._matched(session, contexts, model, picture, places, place)
+
+        self._write(file, header, session, table, match, progress)
 
     @property
     def is_matching(self) -> bool:
@@ -111,11 +94,9 @@ class Compressor:
         self, file: Sink, table: Table, size: tuple[int, int], embed: bool, progress: Progress, match: Match
     ) -> None:
         """Write a picture that is encoded already, as `write` does."""
-        header = self._header(*size, embed)
         session = open_session(self.coder.queue)
-        if self.is_matching:
-            table = self._by_model(session, table, size[0] * size[1], lambda _, model, places: match(model, places))
-        self._write_table(file, header, session, table, progress)
+        header = self._header(*size, embed)
+        self._write(file, header, session, table, lambda _, model, places: match(model, places), progress)
 
     def matched(self, model: Model, picture: images.Picture, table: Table, place: BandPlace, pixels: int) -> Table:
         """Some bands of a table with blocks by likelier codewords, where the tolerance allows."""
@@ -161,75 +142,58 @@ class Compressor:
                     matched[part] = matcher.choose(pixels, size, table[part], layout.rows, self.tolerance)
         return matched
 
-    def _write_table(
-        self, file: Sink, header: clvq_format.Header, session: Session, whole: Table, progress: Progress
+    def _write(
+        self,
+        file: Sink,
+        header: clvq_format.Header,
+        session: Session,
+        table: Table,
+        match: Callable[[Contexts, Model, Table], Table],
+        progress: Progress,
     ) -> None:
-        repeats = Repeats.of(whole)
-        few = whole.size - math.prod(repeats.coded_shape) < whole.size // 2
-        if repeats.any and (few or whole.size <= _TRIED_PICTURE):
-            tried = [self._coded(header, session, each, whole) for each in (repeats, Repeats.none(repeats.table_shape))]
-            self._write_coded(file, min(tried, key=len), session)
-            progress.report(whole.size, whole.size)
-        elif math.prod(repeats.coded_shape) <= _SMALL_PICTURE:
-            self._write_coded(file, self._coded(header, session, repeats, whole), session)
-            progress.report(whole.size, whole.size)
+        """Write a table, first with likelier codewords by `match` where blocks may have them."""
+        if self.is_matching:
+            pixels = header.shape[0] * header.shape[1]
+            with open_contexts(session, self.coder.rows, self.coder.shape, pixels, True) as contexts:
+                places = table if contexts.ranks is None else contexts.ranks[table]
+                table = contexts.order[match(contexts, learn(session, contexts, table), places)]
+        repeats = Repeats.of(table)
+        few = table.size - math.prod(repeats.coded_shape) < table.size // 2
+        if repeats.any and (few or table.size <= _TRIED_PICTURE):
+            every = Repeats.none(repeats.table_shape)
+            silent = Progress(None)
+            coded = min((self._coded(header, session, each, table, silent) for each in (repeats, every)), key=len)
         else:
-            self._write_parts(file, header, session, repeats, whole, progress)
+            coded = self._coded(header, session, repeats, table, progress)
+        embed = header.kind == clvq_format.PICTURE
+        codebook = encode_codebook(session, self.coder.rows, self.coder.shape) if embed else None
+        writer = clvq_format.Writer(file, coded.header, codebook, coded.model, coded.repeats)
+        for band in coded.bands:
+            writer.write(band)
+        progress.report(table.size, table.size)
 
-    def _coded(self, header: clvq_format.Header, session: Session, repeats: Repeats, whole: Table) -> _Coded:
+    def _coded(
+        self, header: clvq_format.Header, session: Session, repeats: Repeats, whole: Table, progress: Progress
+    ) -> _Coded:
         """The picture coded with these repeats, by the better model if it is small."""
         table, header = repeats.coded(whole), dataclasses.replace(header, repeating=int(repeats.any))
-        tried = []
-        with self._contexts(session, header, repeats) as contexts:
+        layout, pixels, tried = BandLayout(*table.shape), header.contexts(repeats).pixels, []
+        with open_contexts(session, self.coder.rows, self.coder.shape, pixels, True) as contexts:
             models = [learn(session, contexts, table)]
             if table.size <= _SMALL_PICTURE:
                 models.append(Model(PRESET, np.zeros_like(models[0].rarity)))
             for model in models:
                 mode, data = encode_model(session, model)
+                bands: list[CodedBand] = []
                 with session.scope() as scope:
-                    coder = BandCoder(session, contexts.tables(scope, model), BandLayout(*table.shape))
-                    bands = coder.encode(table, contexts.ranks)
+                    coder = BandCoder(session, contexts.tables(scope, model), layout)
+                    for first, end in chunks(session, layout, self.coder.shape, progress.wanted):
+                        bands += coder.encode(table[first * layout.rows : end * layout.rows], contexts.ranks)
+                        if end < layout.count:
+                            done = repeats.end_of(end * layout.rows) * repeats.table_shape[1]
+                            progress.report((whole.size + done) // 2, whole.size)
                 tried.append(_Coded(dataclasses.replace(header, model=mode), data, repeats, bands))
         return min(tried, key=len)
-
-    def _write_coded(self, file: Sink, coded: _Coded, session: Session) -> None:
-        writer = self._open(file, coded.header, session, coded.model, coded.repeats)
-        for band in coded.bands:
-            writer.write(band)
-
-    def _write_parts(
-        self,
-        file: Sink,
-        header: clvq_format.Header,
-        session: Session,
-        repeats: Repeats,
-        whole: Table,
-        progress: Progress,
-    ) -> None:
-        table, header = repeats.coded(whole), dataclasses.replace(header, repeating=int(repeats.any))
-        layout = BandLayout(*table.shape)
-        with self._contexts(session, header, repeats) as contexts, session.scope() as scope:
-            model = learn(session, contexts, table)
-            mode, data = encode_model(session, model)
-            writer = self._open(file, dataclasses.replace(header, model=mode), session, data, repeats)
-            coder = BandCoder(session, contexts.tables(scope, model), layout)
-            for first, end in chunks(session, layout, self.coder.shape, progress.wanted):
-                for band in coder.encode(table[first * layout.rows : end * layout.rows], contexts.ranks):
-                    writer.write(band)
-                done = repeats.end_of(min(end * layout.rows, layout.table_rows)) * repeats.table_shape[1]
-                progress.report((whole.size + done) // 2, whole.size)
-
-    def _contexts(
-        self, session: Session, header: clvq_format.Header, repeats: Repeats
-    ) -> contextlib.AbstractContextManager[Contexts]:
-        return open_contexts(session, self.coder.rows, self.coder.shape, header.contexts(repeats).pixels, True)
-
-    def _open(
-        self, file: Sink, header: clvq_format.Header, session: Session, model: bytes, repeats: Repeats
-    ) -> clvq_format.Writer:
-        embed = header.kind == clvq_format.PICTURE
-        codebook = encode_codebook(session, self.coder.rows, self.coder.shape) if embed else None
-        return clvq_format.Writer(file, header, codebook, model, repeats)
 
 
 @dataclasses.dataclass(frozen=True)
