@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from clquant import params
+from clquant import flow, params
 from clquant.estimator import Estimator
 from clquant.images import HostImage, ImageLike, files
 from clquant.runtime import Array, CommandQueue, InvalidType
@@ -184,7 +184,10 @@ class VQCodec(Estimator):
         StoppedError
             If `progress` returned False.
         """
-        return verbs.encode(self._coder(), image, progress, out, memory, resume)
+        coder = self._coder()
+        given = {"queue": self.queue, "progress": progress, "out": out, "memory": memory}
+        about = coder.about("encode", resume)
+        return flow.run(coder.encoding, image, **given, about=about)  # type: ignore[no-any-return]
 
     @overload
     def decode(self, indices: Array, shape: Size = None, *, progress: Report = None) -> Array: ...
@@ -265,7 +268,7 @@ class VQCodec(Estimator):
     def compress_to(
         self, file: Sink, image: ImageLike, *, embed_codebook: bool = True, progress: Report = None, memory: Any = None
     ) -> None:
-        """Encode an image to a binary file or pipe, a chunk of bands at a time.
+        """Encode an image to a binary file or pipe.
 
         Parameters
         ----------
@@ -324,7 +327,8 @@ class VQCodec(Estimator):
         if not isinstance(data, bytes | bytearray | memoryview):
             raise InvalidType(f"data is {params.shown(data)}; allowed: bytes")
         whole = data if isinstance(data, bytes) else bytes(data)  # of views that are not contiguous too
-        return verbs.decompress_from(self, io.BytesIO(whole), max_pixels, max_codebook, rows, progress)
+        limits = {"max_pixels": max_pixels, "max_codebook": max_codebook}
+        return self.decompress_from(io.BytesIO(whole), **limits, rows=rows, progress=progress)
 
     def decompress_from(
         self,

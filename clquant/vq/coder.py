@@ -64,13 +64,6 @@ class BlockCoder:
         codebook = digest_of(np.ascontiguousarray(self.codebook))
         return About(resume=resume, settings={"verb": verb, "codebook": codebook})
 
-    def read(self, image: images.ImageLike, memory: Any = None) -> images.Picture:
-        """A picture of the codebook's channels."""
-        picture = images.read_parts(image, memory=memory)
-        if picture.channels != self.shape.channels:
-            raise InvalidArgument(f"image has {picture.channels} channels; this codebook is for {self.shape.channels}")
-        return picture
-
     @property
     def encoding(self) -> Encoded:
         """The job that makes index tables."""

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant import flow, params
+from clquant import params
 from clquant.flow.executors import on_collections
 from clquant.flow.result_files import writing
-from clquant.images import ImageLike, lazy
+from clquant.images import ImageLike, lazy, read_parts
 from clquant.runtime import FormatError, InvalidType, Progress
 from clquant.vq.coder import BlockCoder, HostTable, Pixels, Report, Size, Table, opened_table
 from clquant.vq.container import clvq_format
@@ -21,15 +21,6 @@ from clquant.vq.container.writing import Compressor
 
 if TYPE_CHECKING:
     from clquant.vq.codec import VQCodec
-
-
-def encode(coder: BlockCoder, image: ImageLike, progress: Report, out: Any, memory: Any, resume: bool) -> Table:
-    """As `VQCodec.encode`, with the codec's codebook ready in a coder."""
-    about = coder.about("encode", resume)
-    found: Table = flow.run(
-        coder.encoding, image, queue=coder.queue, progress=progress, out=out, about=about, memory=memory
-    )
-    return found
 
 
 @on_collections("decode")
@@ -64,7 +55,7 @@ def compress_to(
 
 @on_collections("compress")
 def _compress(compressor: Compressor, file: Sink, image: ImageLike, embed: bool, report: Progress, memory: Any) -> None:
-    compressor.write(file, compressor.coder.read(image, memory=memory), embed, report)
+    compressor.write(file, read_parts(image, memory=memory), embed, report)
 
 
 def decompress_from(

@@ -22,7 +22,6 @@ _MOST_ENTRIES = 1 << 24  # of a table of groups x codewords
 _MOST_PAIR_WORK = 1 << 25  # pairs of groups times codewords
 _FREE_ENTRIES, _ENTRIES_PER_PIXEL = 1 << 18, 64
 _MOST_KEPT_ENTRIES = 1 << 20  # of tables that stay on the device after their job, from a file's own codebook
-_MOST_SIDE = 128
 _FALLS = (-12, -7, -4, -2, -1, 0, 1, 2, 3, 4, 6, 9, 13, 20, 32, 56)  # of a curve from bin to bin
 RARITY_UNIT = 4  # eighths of a bit
 
@@ -162,8 +161,7 @@ class Contexts:
         sides = np.ascontiguousarray(own).reshape(shape.size, -1)
         neighbours = group_means(np.ascontiguousarray(others).reshape(shape.size, -1), shape.shift)
         side = sides.shape[1]
-        if side > _MOST_SIDE:
-            raise AssertionError(f"a block's side has {side} components; distances are exact for {_MOST_SIDE}")
+        assert side <= 128  # else distances were not exact
         bins = self._scope.empty(shape.groups * shape.stride)
         if self._variant.name == _LANES and side <= _MOST_BY_COMPONENTS:
             self._bins_side_by_side(sides, neighbours, bins)

@@ -154,8 +154,7 @@ def _improved_curves(curves: Values, counts: _Counts, factors: int) -> Values:
 
 def _improved_rarity(rarity: Values, found: Values, counts: _Counts, factors: int) -> Values:
     """Each codeword's rarity moved towards what was found, the least at 0."""
-    if counts.codewords is None:
-        raise AssertionError("codewords were not counted")
+    assert counts.codewords is not None
     moved = rarity - _moves(found, counts.codewords, factors)
     lowered: Values = np.clip(moved - moved.min(), 0, RARITY_UNIT * MOST_RARE)
     return lowered

@@ -60,6 +60,15 @@ class Header:
     repeating: int = 0  # 1 if rows or columns of blocks that repeat the one before are left out
     version: int = VERSION
 
+    @classmethod
+    def of(
+        cls, kind: int, codebook: npt.NDArray[np.uint8], shape: tuple[int, int] = (0, 0), state_size: int = 0
+    ) -> Header:
+        """The header of a file of a codebook (N, p, q[, C]), or of a picture coded by it."""
+        channels = codebook.shape[3] if codebook.ndim == 4 else 1
+        block = codebook.shape[1], codebook.shape[2]
+        return cls(kind, channels, block, len(codebook), shape, state_size, codebook_id(codebook))
+
     @property
     def table_shape(self) -> tuple[int, int]:
         """(rows, columns) of the index table."""

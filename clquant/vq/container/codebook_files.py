@@ -23,19 +23,9 @@ if TYPE_CHECKING:
 
 def write_codebook(path: files.PathLike, coder: BlockCoder) -> None:
     """Write a codebook to a file of its own."""
-    shape = coder.shape
-    header = clvq_format.Header(
-        kind=clvq_format.CODEBOOK,
-        channels=shape.channels,
-        block_shape=(shape.rows, shape.columns),
-        codebook_size=len(coder.rows),
-        shape=(0, 0),
-        state_size=0,
-        codebook_id=clvq_format.codebook_id(coder.codebook),
-    )
-    coded = encode_codebook(open_session(coder.queue), coder.rows, shape)
+    coded = encode_codebook(open_session(coder.queue), coder.rows, coder.shape)
     with files.atomic_write(path) as file:
-        clvq_format.Writer(file, header, coded)
+        clvq_format.Writer(file, clvq_format.Header.of(clvq_format.CODEBOOK, coder.codebook), coded)
 
 
 def read_codebook(path: files.PathLike, queue: CommandQueue | None) -> npt.NDArray[np.uint8]:

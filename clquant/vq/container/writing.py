@@ -105,18 +105,10 @@ class Compressor:
             return self._matched(session, contexts, model, picture, table, place)
 
     def _header(self, height: int, width: int, embed: bool) -> clvq_format.Header:
-        shape = self.coder.shape
         if max(height, width) > clvq_format.MAX_SIDE:
             raise InvalidArgument(f"image is {height} x {width} pixels; allowed: {clvq_format.MAX_SIDE} per side")
-        return clvq_format.Header(
-            kind=clvq_format.PICTURE if embed else clvq_format.PICTURE_OF_SHARED,
-            channels=shape.channels,
-            block_shape=(shape.rows, shape.columns),
-            codebook_size=len(self.coder.rows),
-            shape=(height, width),
-            state_size=self.state_size,
-            codebook_id=clvq_format.codebook_id(self.coder.codebook),
-        )
+        kind = clvq_format.PICTURE if embed else clvq_format.PICTURE_OF_SHARED
+        return clvq_format.Header.of(kind, self.coder.codebook, (height, width), self.state_size)
 
     def _matched(
         self,
