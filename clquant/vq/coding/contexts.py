@@ -27,13 +27,10 @@ RARITY_UNIT = 4  # eighths of a bit
 
 _SIDE_BY_SIDE = 16  # codewords, as in cl/vq/coding/contexts_lanes.cl
 _MOST_BY_COMPONENTS = 32  # of a side; more are added up faster one codeword after another
-_GROUPS_OF_ITEM = 16  # whose values a work-item of a CPU makes
+_GROUPS_OF_ITEM = 16  # whose bins a work-item of a CPU makes
 
-_LANES = "lanes"
-VARIANTS = (
-    Variant(_LANES, "vq/coding/contexts_lanes.cl", gain=1.81, is_worthwhile=lambda limits: limits.is_cpu),
-    Variant("portable", "vq/coding/contexts.cl"),
-)
+_LANES = Variant("lanes", "vq/coding/contexts_lanes.cl", gain=1.41, is_worthwhile=lambda limits: limits.is_cpu)
+VARIANTS = (_LANES, Variant("portable", "vq/coding/contexts.cl"))
 
 Curves = npt.NDArray[np.uint8]
 
@@ -143,8 +140,6 @@ class Contexts:
         self._session = session
         self._scope = scope
         self.shape = ContextShape(len(codebook), pixels)
-        wide = self.shape.bucket >= _SIDE_BY_SIDE
-        self._variant = session.choose(VARIANTS) if wide else VARIANTS[-1]
         self.program = self._program("vq/coding/contexts.cl")
         self.order = coding_order(codebook, block, self.shape)
         self.ranks = None if self.shape.by_pairs else np.argsort(self.order).astype(np.uint16)
@@ -163,7 +158,8 @@ class Contexts:
         side = sides.shape[1]
         assert side <= 128  # else distances were not exact
         bins = self._scope.empty(shape.groups * shape.stride)
-        if self._variant.name == _LANES and side <= _MOST_BY_COMPONENTS:
+        wide = shape.bucket >= _SIDE_BY_SIDE and side <= _MOST_BY_COMPONENTS
+        if wide and session.choose(VARIANTS) is _LANES:
             self._bins_side_by_side(sides, neighbours, bins)
             return bins
         bounds = np.array(distance_bounds(side), np.uint32)
@@ -180,7 +176,7 @@ class Contexts:
         planes = np.zeros((sides.shape[1], shape.stride), np.uint8)
         planes[:, : shape.size] = sides.T
         copies = self._scope.copy_of(planes), self._scope.copy_of(neighbours)
-        kernel = self._program(self._variant.file).kernel("vq_side_bins_lanes")
+        kernel = self._program(_LANES.file).kernel("vq_side_bins_lanes")
         sizes = np.uint32(shape.groups), np.uint32(_GROUPS_OF_ITEM)
         arguments = *copies, np.uint32(sides.shape[1]), np.array(bin_thresholds(sides.shape[1]), np.int32), *sizes, bins
         session.launch(
@@ -190,9 +186,8 @@ class Contexts:
     def tables(self, scope: Scope, model: Model, with_pairs: bool = True) -> ContextTables:
         """The tables that a model gives."""
         session, shape = self._session, self.shape
-        lanes = self._variant.name == _LANES
-        kernel = self._program(self._variant.file).kernel("vq_side_values_lanes" if lanes else "vq_side_values")
-        group, part = (1, _GROUPS_OF_ITEM) if lanes else (session.work_group_size(kernel, 64), 1)
+        kernel = self.program.kernel("vq_side_values")
+        group = session.work_group_size(kernel, 64)
         made = []
         rarity = scope.copy_of(model.rarity * np.uint8(RARITY_UNIT))
         for i, bins in enumerate((self.above_bins, self.left_bins)):
@@ -200,9 +195,7 @@ class Contexts:
             buckets = scope.empty((shape.groups + 1) * (-(-shape.most_buckets // 16) * 16))
             given = bins, scope.copy_of(np.ascontiguousarray(model.curves[i])), rarity
             sizes = np.uint32(shape.size), np.uint32(shape.groups), np.uint32(i == 0)
-            launched = (shape.buckets, shape.groups // part + 1), (1, group)
-            of_item = (np.uint32(part),) if lanes else ()
-            session.launch(kernel, *launched, *given, *sizes, *of_item, values, buckets)
+            session.launch(kernel, (shape.buckets, shape.groups + 1), (1, group), *given, *sizes, values, buckets)
             made.append((values, buckets))
         above, left = made[0][0], made[1][0]
         has_pairs = with_pairs and shape.by_pairs
