@@ -20,10 +20,10 @@
 #include "kmeans/lloyd_warps.h"
 #include "kmeans/lloyd_repair.h"
 #include "kmeans/swaps.h"
-#include "kmeans/swaps_warps.h"
 #include "common/grid_barrier.h"
 
 #define SUMS 4
+#define WORDS_PER_PLACE 10
 #define WARPS (GROUP / WARP)
 #define ONE_SIZE __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 
@@ -164,7 +164,28 @@ typedef struct {
     ulong lowest;
 } Swaps;
 
-INLINED void swap_after(Swaps *s, Grid *g, Chain *c, uint swaps_follow, uint parts, __local float *best)
+/* The numbers of a round of swaps, WORDS_PER_PLACE words a center. */
+Marks marks_in(__local ulong *room, uint k, uint k_stride)
+{
+    __local uint *words = (__local uint *)(room + 2 * k_stride);
+    Marks marks;
+    marks.costs = room;
+    marks.gains = room + k_stride;
+    marks.neighbours = words;
+    marks.by_cost = words + k_stride;
+    marks.by_gain = words + 2 * k_stride;
+    marks.merges = words + 3 * k_stride;
+    marks.turns = words + 4 * k_stride;
+    marks.untouched = words + 5 * k_stride;
+    for (uint i = k + get_local_id(0); i < k_stride; i += GROUP) {
+        marks.costs[i] = ULONG_MAX;
+        marks.gains[i] = 0;
+        marks.neighbours[i] = marks.by_cost[i] = marks.by_gain[i] = marks.merges[i] = UINT_MAX;
+    }
+    return marks;
+}
+
+INLINED void swap_after(Swaps *s, Grid *g, Chain *c, uint swaps_follow, __local float *best)
 {
     const uint lid = get_local_id(0);
     const int better = c->inertia < s->lowest;
@@ -187,10 +208,13 @@ INLINED void swap_after(Swaps *s, Grid *g, Chain *c, uint swaps_follow, uint par
     c->done = c->steps = 0;
     c->inertia = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (swaps_follow)
-        swap_by_warps(s->rank, s->count, parts, g->sums + s->best_sums * g->k * STATS, g->k, g->k_stride, g->extents,
-                      best, g->centers, g->scratch);
-    barrier(CLK_LOCAL_MEM_FENCE);
+    const Places places = {best, g->sums + s->best_sums * g->k * STATS, g->k, g->k_stride, g->extents};
+    const Marks marks = marks_in(g->scratch, g->k, g->k_stride);
+    for (uint phase = 0; phase < (swaps_follow ? PHASES : 0); phase++) {
+        for (uint j = lid; j < g->k; j += GROUP)
+            swap_phase(phase, j, &places, &marks, s->count, s->rank, g->centers);
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
 }
 
 /* Steps of Lloyd's algorithm until they are done, at most `steps`; see `assign_tiles` of kmeans/lloyd.cl and
@@ -199,8 +223,7 @@ INLINED void swap_after(Swaps *s, Grid *g, Chain *c, uint swaps_follow, uint par
  * after the last one; the centers of the lowest inertia stay (see `keep_better` of kmeans/swaps.cl). One kernel does
  * both, as steps take long to compile.
  *
- * NDRange: 1-D, so few groups that all are there at once. count: swaps that the first round tries; parts: as
- * `swap_by_warps` takes them. room: DIMS * place_stride floats, with `rounds` twice as many; scratch: for each warp
+ * NDRange: 1-D, so few groups that all are there at once. count: swaps that the first round tries. room: DIMS * place_stride floats, with `rounds` twice as many; scratch: for each warp
  * SHORTLIST float4 and ushort and 2 float4 per lane; at least 2 ulong per work-item, and 1, and 2 uint per center; with
  * `rounds` what `swap_by_warps` needs. */
 __kernel ONE_SIZE void lloyd_rounds(__global const float *points, uint stride, __global const uint *weights,
@@ -209,7 +232,7 @@ __kernel ONE_SIZE void lloyd_rounds(__global const float *points, uint stride, _
                                     __global ulong *sums, __global ulong *totals, uint pinned, int4 extents,
                                     __global uint *words, __local float4 *room, uint place_stride,
                                     __local float4 *scratch, uint by_axis, ulong tolerance, uint fresh, uint steps,
-                                    uint rounds, uint count, uint parts)
+                                    uint rounds, uint count)
 {
     __local uint told;
     __local ulong partial[2 * WARPS];
@@ -251,7 +274,7 @@ __kernel ONE_SIZE void lloyd_rounds(__global const float *points, uint stride, _
                     step(&g, &c, axes, tolerance);
             }
             if (rounds)
-                swap_after(&s, &g, &c, round < rounds, parts, g.centers + DIMS * place_stride);
+                swap_after(&s, &g, &c, round < rounds, g.centers + DIMS * place_stride);
         }
         give_centers(&g, &c, centers, k_stride, totals, state);
     }

@@ -1,10 +1,30 @@
-/* Rounds of swaps: what kmeans/swaps.cl, which has the sources, and kmeans/swaps_warps.h share.
+/* A round of swaps, by kmeans/swaps.cl, which has the sources, and by the groups of kmeans/lloyd_grid.cl.
  *
  * PLACE: the address space of what the centers are compared by; FOUR: the vector at a multiple of four floats.
  */
 #ifndef FOUR
 #define FOUR(place) vload4(0, place)
 #endif
+
+/* Phases of a round: weighing, ranking, merging, taking turns, swapping. */
+#define PHASES 5
+
+/* The centers (DIMS, k_stride) and their totals. */
+typedef struct {
+    PLACE const float *centers;
+    __global const ulong *totals;
+    uint k, k_stride;
+    int4 extents;
+} Places;
+
+/* A number per center each, filled up to whole vectors of four with the greatest number, gains with 0: nearest neighbours;
+ * costs of merging with these and gains of a split; ranks by both; 1 for a center that goes, 2 for its neighbour, else 0;
+ * turns; the untouched center of each turn, k where there is none. */
+typedef struct {
+    PLACE uint *neighbours;
+    PLACE ulong *costs, *gains;
+    PLACE uint *by_cost, *by_gain, *merges, *turns, *untouched;
+} Marks;
 
 /* The axis along which center j's points differ most, ties to the lowest. totals (STATS, k). */
 int widest_axis(__global const ulong *totals, uint k, uint j)
@@ -39,25 +59,24 @@ void split_center(__global const ulong *totals, uint k, uint k_stride, int4 exte
     }
 }
 
-/* The nearest to center j among the centers begin .. end - 1 without itself: its squared distance (as its
- * bits) << 32 | its index, so that the least of several wins, ties to the lowest index; greater than all others where
- * there is none. `begin` a multiple of 4. */
-ulong nearest_other(uint j, uint begin, uint end, PLACE const float *centers, uint k_stride)
+/* The nearest to center j among the k without itself, ties to the lowest index: its squared distance (as its bits) << 32 |
+ * its index; greater than all others where there is none. */
+ulong nearest_other(uint j, uint k, PLACE const float *centers, uint k_stride)
 {
     float4 best = FLT_MAX;
     int4 place = -1;
-    int4 here = (int)begin + (int4)(0, 1, 2, 3);
+    int4 here = (int4)(0, 1, 2, 3);
     float own[DIMS];
     for (int d = 0; d < DIMS; d++)
         own[d] = centers[d * k_stride + j];
-    for (uint i = begin; i < end; i += 4) {
+    for (uint i = 0; i < k; i += 4) {
         float4 distance = 0.0f;
 #pragma unroll
         for (int d = 0; d < DIMS; d++) {
             const float4 difference = FOUR(centers + d * k_stride + i) - own[d];
             distance += difference * difference;
         }
-        const int4 other = (distance < best) & (here != (int)j) & (here < (int)end);
+        const int4 other = (distance < best) & (here != (int)j) & (here < (int)k);
         place = select(place, here, other);
         best = select(best, distance, other);
         here += 4;
@@ -79,37 +98,118 @@ ulong merged_weight(ulong a, ulong b)
 }
 
 /* What center j is worth, whose `nearest_other` of all has this key: its nearest neighbour, the cost of merging the
- * two, the gain of a split. neighbours (k) uint; costs, gains (k) ulong. Costs: N_i N_j / (N_i + N_j) < 2^38, rounded
+ * two, the gain of a split. Costs: N_i N_j / (N_i + N_j) < 2^38, rounded
  * down, times a squared distance < 2^24. */
-void weigh_center(uint j, ulong key, __global const ulong *totals, uint k, PLACE uint *neighbours, PLACE ulong *costs,
-                  PLACE ulong *gains)
+void weigh_center(uint j, ulong key, __global const ulong *totals, uint k, const Marks *marks)
 {
     const uint nearest = (uint)key;
-    neighbours[j] = nearest;
-    costs[j] = merged_weight(TOTAL(totals, k, 0, j), TOTAL(totals, k, 0, nearest)) * (uint)as_float((uint)(key >> 32));
-    gains[j] = TOTAL(totals, k, 1 + DIMS + widest_axis(totals, k, j), j);
+    marks->neighbours[j] = nearest;
+    marks->merges[j] = 0;
+    marks->costs[j] =
+        merged_weight(TOTAL(totals, k, 0, j), TOTAL(totals, k, 0, nearest)) * (uint)as_float((uint)(key >> 32));
+    marks->gains[j] = TOTAL(totals, k, 1 + DIMS + widest_axis(totals, k, j), j);
+}
+
+/* Ranks center j by cost ascending and by gain descending, ties to the lowest index. */
+void rank_center(uint j, uint k, const Marks *marks)
+{
+    const ulong4 cost = marks->costs[j];
+    const ulong4 gain = marks->gains[j];
+    ulong4 ranks = 0; /* by cost; by gain << 32 */
+    long4 before = (long4)(0, 1, 2, 3) - (long)j;
+    for (uint i = 0; i < k; i += 4) {
+        const ulong4 other_cost = vload4(0, marks->costs + i);
+        const ulong4 other_gain = vload4(0, marks->gains + i);
+        const long4 lower_cost = (other_cost < cost) | ((other_cost == cost) & (before < 0));
+        const long4 higher_gain = (other_gain > gain) | ((other_gain == gain) & (before < 0));
+        ranks += select((ulong4)0, (ulong4)1, lower_cost) + select((ulong4)0, (ulong4)1 << 32, higher_gain);
+        before += 4;
+    }
+    const ulong both = ranks.x + ranks.y + ranks.z + ranks.w;
+    marks->by_cost[j] = (uint)both;
+    marks->by_gain[j] = (uint)(both >> 32);
+}
+
+/* The centers of `count` cost ranks from `rank` on are tried: one merges with its neighbour unless one tried of a lower
+ * rank, or that one's neighbour, is one of the two. */
+void choose_merge(uint j, uint k, uint count, uint rank, const Marks *marks)
+{
+    const uint partner = marks->neighbours[j];
+    const uint tried = marks->by_cost[j] - rank;
+    if (tried >= count)
+        return;
+    int4 clash = 0;
+    for (uint i = 0; i < k; i += 4) {
+        const uint4 others = vload4(0, marks->neighbours + i);
+        const int4 here = (int4)(int)i + (int4)(0, 1, 2, 3);
+        const int4 shared = (here == (int)j) | (here == (int)partner) | (others == j) | (others == partner);
+        clash |= shared & (vload4(0, marks->by_cost + i) - rank < tried);
+    }
+    if (!any(clash)) {
+        marks->merges[j] = 1;
+        marks->merges[partner] = 2;
+    }
+}
+
+/* Center j's turn among its like, from 0 on: of those that go or are merged into by cost, of the others by gain. */
+void take_turn(uint j, uint k, const Marks *marks)
+{
+    const uint kind = marks->merges[j];
+    PLACE const uint *order = kind ? marks->by_cost : marks->by_gain;
+    const uint own = order[j];
+    int4 turn = 0;
+    int4 free = 0;
+    for (uint i = 0; i < k; i += 4) {
+        const uint4 kinds = vload4(0, marks->merges + i);
+        turn += select((int4)0, (int4)1, (kinds == kind) & (vload4(0, order + i) < own));
+        free += select((int4)0, (int4)1, kinds == 0);
+    }
+    marks->turns[j] = (uint)(turn.x + turn.y + turn.z + turn.w);
+    if (kind == 0)
+        marks->untouched[marks->turns[j]] = j;
+    if ((int)j >= free.x + free.y + free.z + free.w)
+        marks->untouched[j] = k;
 }
 
 /* Carries the swaps out: the t-th center that goes takes half of the untouched one of turn t + rank; the two are
  * put one standard deviation, rounded down and at least 1, above and below the mean along the widest axis, within
  * 0..extent. A neighbour of one that goes moves to the mean of both. centers (DIMS, k_stride) holds the best centers
  * and is changed where they change: no two work-items write or read the same one. */
-void swap_center(uint j, __global const ulong *totals, uint k, uint k_stride, int4 extents,
-                 PLACE const uint *neighbours, PLACE const uint *merges, PLACE const uint *turns,
-                 PLACE const uint *untouched, uint rank, CENTERS float *centers)
+void swap_center(uint j, const Places *places, const Marks *marks, uint rank, CENTERS float *centers)
 {
-    if (merges[j] != 1)
+    if (marks->merges[j] != 1)
         return;
-    const uint partner = neighbours[j];
+    __global const ulong *totals = places->totals;
+    const uint k = places->k;
+    const uint k_stride = places->k_stride;
+    const uint partner = marks->neighbours[j];
     const ulong weight = TOTAL(totals, k, 0, j) + TOTAL(totals, k, 0, partner);
     ulong sum[DIMS];
     for (int d = 0; d < DIMS; d++)
         sum[d] = TOTAL(totals, k, 1 + d, j) + TOTAL(totals, k, 1 + d, partner);
     for (int d = 0; d < (weight ? DIMS : 0); d++)
         centers[d * k_stride + partner] = mean_of(sum[d], weight);
-    const uint turn = turns[j] + rank;
-    const uint split = turn < k ? untouched[turn] : k;
+    const uint turn = marks->turns[j] + rank;
+    const uint split = turn < k ? marks->untouched[turn] : k;
     if (split == k || TOTAL(totals, k, 0, split) == 0)
         return;
-    split_center(totals, k, k_stride, extents, split, j, centers);
+    split_center(totals, k, k_stride, places->extents, split, j, centers);
+}
+
+/* A phase for center j; `centers`, a copy of those of `places`, is changed by the last one. Between phases all have to be
+ * through. */
+void swap_phase(uint phase, uint j, const Places *places, const Marks *marks, uint count, uint rank,
+                CENTERS float *centers)
+{
+    if (phase == 0)
+        weigh_center(j, nearest_other(j, places->k, places->centers, places->k_stride), places->totals, places->k,
+                     marks);
+    else if (phase == 1)
+        rank_center(j, places->k, marks);
+    else if (phase == 2)
+        choose_merge(j, places->k, count, rank, marks);
+    else if (phase == 3)
+        take_turn(j, places->k, marks);
+    else
+        swap_center(j, places, marks, rank, centers);
 }

@@ -13,11 +13,11 @@ from clquant.runtime import NVIDIA_FENCE, Kernel, Limits, LocalMemory, PreparedL
 if TYPE_CHECKING:
     from clquant.kmeans.lloyd import Lloyd
 
-# As in `cl/kmeans/lloyd_grid.cl` (sums that steps take in turn, and those of the best centers),
-# `cl/common/grid_barrier.h` and `cl/kmeans/swaps_warps.h`.
+# As in `cl/kmeans/lloyd_grid.cl` (sums that steps take in turn, and those of the best centers; words of a center in a
+# round of swaps) and `cl/common/grid_barrier.h`.
 SUMS = 4
 GRID_WORDS = 96
-WORDS_PER_PLACE = 12
+WORDS_PER_PLACE = 10
 # Centers of a tile's list that a warp has in local memory.
 SHORTLIST = 64
 # Points that a work-item takes at a time. One where points are few, four where they are many, gain nothing in a whole
@@ -91,7 +91,7 @@ class LloydGrid:
         k = self._lloyd.k
         lists = group // self._warp * (self._listed * 18 + self._warp * 32)
         repair = 16 * group + 8 + 8 * k
-        return max(lists, repair, 8 * group + 4 * WORDS_PER_PLACE * self._stride if swaps else 0)
+        return max(lists, repair, 4 * WORDS_PER_PLACE * self._stride if swaps else 0)
 
     def _local_bytes(self, group: int, swaps: bool) -> int:
         return 4 * self._dims * self._stride * (2 if swaps else 1) + self._scratch_bytes(group, swaps)
@@ -131,7 +131,7 @@ class LloydGrid:
         """Make what `steps` needs, unless that was done: the launch."""
         if self._steps is None:
             none = np.uint32(0)
-            swaps = {"rounds": none, "count": none, "parts": none}
+            swaps = {"rounds": none, "count": none}
             self._steps = self._prepared(
                 0, False, by_axis=none, tolerance=np.uint64(0), fresh=none, steps=none, **swaps
             )
@@ -152,8 +152,7 @@ class LloydGrid:
 
     def swap(self, rounds: int, steps: int, count: int) -> None:
         """Queue all of `swap_centers`; the first round tries `count` swaps."""
-        parts = 1 << (max(1, self._group // self._lloyd.k).bit_length() - 1)
-        numbers = {"by_axis": 0, "fresh": 1, "steps": steps, "rounds": rounds + 1, "count": count, "parts": parts}
+        numbers = {"by_axis": 0, "fresh": 1, "steps": steps, "rounds": rounds + 1, "count": count}
         given = {name: np.uint32(number) for name, number in numbers.items()}
         self._prepared(self._lloyd.pinned, True, tolerance=np.uint64(0), **given).queue()
         self.fresh = True

@@ -12,7 +12,7 @@ from clquant.runtime import Buffer, Scope, Session
 MAX_SWAPPED = 4096
 # Up to this many centers, one work-group moves them in one launch.
 MAX_IN_ONE_GROUP = 512
-# As in `cl/kmeans/swaps.cl`.
+# As in `cl/kmeans/swaps.h`.
 PHASES = 5
 # The first round of swaps moves one of this many centers.
 CENTERS_PER_SWAP = 3
