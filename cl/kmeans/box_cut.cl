@@ -8,19 +8,31 @@
  * Sums of weights are at most 2^39, of weighted coordinates below 2^51 and of weighted squares below 2^63 (see
  * kmeans/weights.h). A work-item has a run of consecutive points of an order.
  *
- * The host chooses boxes; a launch finds where to cut them, and another one divides them.
+ * Boxes are numbered, the whole first, which the host makes; both parts of one have consecutive numbers. A round chooses boxes, finds where
+ * to cut them, and divides them, in a launch each.
  *
- * Layout: records (n) ulong2: a point's weight, and its coordinates in 16 bits each, the first lowest; all_orders
- * (2, DIMS, n) uint; boxes (boxes) uint4, of those that are cut: the first place, the points, which table, and the axis of
- * the longest side; cuts (boxes, DIMS) ulong2: how good the best cut of a box across an axis is, above 0 if there is any,
- * and how many points come before it. room: 1 + DIMS ulongs of local memory per work-item. Barriers are outside of
- * conditions and of loops over boxes, which PoCL 3.0 compiles wrong.
+ * Layout: records (n) ulong2: a point's weight, and its coordinates in 16 bits each, the first lowest; orders
+ * (2, DIMS, n) uint; boxes (boxes) uint4: the first place, the points, which table, and the number of the first part, 0
+ * for none; moments (boxes, MOMENTS) ulong: weight, weighted coordinates, weighted squares of each axis; sides
+ * (boxes, DIMS) uint; state uint: as below; chosen (boxes) uint: numbers; cuts (boxes, DIMS) ulong2: how good the best
+ * cut of a chosen box across an axis is, above 0 if there is any, and how many points come before it. room: 1 + DIMS
+ * ulongs of local memory per work-item. Barriers are outside of conditions and of loops over boxes, which PoCL 3.0
+ * compiles wrong.
  * Constants: DIMS 3 or 4.
  */
 #define MOST_SUMS (1 + DIMS)
 #include "common/compile_hints.h"
 #include "common/group_sums.h"
 #include "kmeans/box_gains.h"
+
+#define MOMENTS (1 + 2 * DIMS)
+/* Of an urgency's float the exponent and three more bits. */
+#define KEY_SHIFT 20
+#define BINS 2048
+/* Of the state: boxes that are there, those that are chosen, and those whose urgency is known. */
+#define KNOWN 0
+#define CHOSEN 1
+#define KEYED 2
 
 ulong coordinate_of(ulong2 record, uint axis)
 {
@@ -31,6 +43,80 @@ ulong coordinate_of(ulong2 record, uint axis)
 uint length_of(__global const ulong2 *records, __global const uint *order, uint n, uint axis)
 {
     return (uint)(coordinate_of(records[order[n - 1]], axis) - coordinate_of(records[order[0]], axis));
+}
+
+/* How urgent a box is: above 0 in its upper bits but for a single point, and the more the more urgent. By variance it
+ * is the sum of squared differences from the rounded mean, below 2^63, though its terms may be more and wrap; else the
+ * longest side. */
+uint key_of(uint points, __global const ulong *moments, __global const uint *sides, int by_variance)
+{
+    ulong urgency = 0;
+    for (uint d = 0; d < DIMS; d++) {
+        const ulong sum = moments[1 + d];
+        const ulong mean = (2 * sum + moments[0]) / (2 * moments[0]);
+        const ulong squared = moments[1 + DIMS + d] + mean * (mean * moments[0] - 2 * sum);
+        urgency = by_variance ? urgency + squared : max(urgency, (ulong)sides[d]);
+    }
+    return points == 1 ? 0 : as_uint((float)urgency) + (1 << KEY_SHIFT);
+}
+
+/* Chooses the boxes that are not cut yet among the `wanted` most urgent ones, as far as there is room for their parts;
+ * some less urgent ones as well, by the bits of their keys that are left out.
+ * NDRange: one work-group. keys (boxes) uint: scratch; most: boxes that there is room for; most_chosen: of a round. */
+__kernel SMALL void choose_boxes(__global uint4 *boxes, __global const ulong *moments, __global const uint *sides,
+                                 __global uint *state, __global uint *chosen, __global uint *keys, uint wanted,
+                                 uint most, uint most_chosen, int by_variance, __local ulong *room)
+{
+    __local uint least;
+    __local uint bins[BINS];
+    const uint lid = get_local_id(0);
+    const uint size = get_local_size(0);
+    const uint known = state[KNOWN];
+    for (uint i = lid; i < BINS; i += size)
+        bins[i] = 0;
+    for (uint i = state[KEYED] + lid; i < known; i += size)
+        keys[i] = key_of(boxes[i].y, moments + i * MOMENTS, sides + i * DIMS, by_variance);
+    if (lid == 0)
+        least = 1;
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    for (uint i = lid; i < known; i += size)
+        atomic_inc(&bins[keys[i] >> KEY_SHIFT]);
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    Run run = own_run(BINS); /* from the highest bin on */
+    ulong own = 0;
+    for (uint i = run.first; i < run.end; i++)
+        own += bins[BINS - 1 - i];
+    ulong passed = own;
+    ulong total;
+    sum_before(&passed, &total, 1, room);
+    if (passed < wanted && passed + own >= wanted) {
+        uint i = run.first;
+        for (; passed < wanted; i++)
+            passed += bins[BINS - 1 - i];
+        least = max(BINS - i, 1u);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    run = own_run(known);
+    own = 0;
+    for (uint i = run.first; i < run.end; i++)
+        own += boxes[i].w == 0 && keys[i] >> KEY_SHIFT >= least;
+    ulong place = own;
+    sum_before(&place, &total, 1, room);
+    const uint count = (uint)min(total, (ulong)min(most_chosen, (most - known) / 2));
+    for (uint i = run.first; i < run.end; i++) {
+        if (place < count && boxes[i].w == 0 && keys[i] >> KEY_SHIFT >= least) {
+            chosen[place] = i;
+            boxes[i].w = known + 2 * (uint)place;
+            place++;
+        }
+    }
+    if (lid == 0) {
+        state[KNOWN] = known + 2 * count;
+        state[CHOSEN] = count;
+        state[KEYED] = known;
+    }
 }
 
 /* Adds a point to its weight and weighted coordinates. */
@@ -46,17 +132,21 @@ void add_point(ulong *sums, ulong2 record)
  * both parts adds up to most. Doubles are computed of those cuts alone that may be the best by `rough_gain`: the best
  * one in doubles, which are right to 2^-50 of at most 2^24 of the weight more, is below the roughly best one by at most
  * 2^-17 of it and 2^-24 of the weight.
- * NDRange: 1-D, a work-group per axis of each box. */
+ * NDRange: 1-D, a work-group per axis of each chosen box, or more of them. */
 __kernel void cut_by_variance(__global const ulong2 *records, uint n, __global const uint *all_orders,
-                              __global const uint4 *boxes, __global ulong2 *cuts, __local ulong *room)
+                              __global const uint4 *boxes, __global const uint *state, __global const uint *chosen,
+                              __global ulong2 *cuts, __local ulong *room)
 {
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);
     const uint axis = get_group_id(0) % DIMS;
-    const uint4 box = boxes[get_group_id(0) / DIMS];
+    const uint b = get_group_id(0) / DIMS;
+    const int is_chosen = b < state[CHOSEN];
+    const uint number = is_chosen ? chosen[b] : 0;
+    const uint4 box = is_chosen ? boxes[number] : (uint4)(0, 0, 0, 0);
     __global const uint *orders = all_orders + (box.z * DIMS + axis) * n + box.x;
     const Run run = own_run(box.y);
-    const uint end = min(run.end, box.y - 1);
+    const uint end = min(run.end, max(box.y, 1u) - 1);
     ulong before[1 + DIMS];
     ulong whole[1 + DIMS];
     ulong first[1 + DIMS];
@@ -67,7 +157,7 @@ __kernel void cut_by_variance(__global const ulong2 *records, uint n, __global c
         add_point(before, records[orders[i]]);
     sum_before(before, whole, 1 + DIMS, room);
     for (uint d = 0; d < DIMS; d++)
-        mean[d] = (2 * whole[1 + d] + whole[0]) / (2 * whole[0]);
+        mean[d] = (2 * whole[1 + d] + whole[0]) / max(2 * whole[0], 1UL);
 
     float most = 0.0f;
     for (uint v = 0; v <= DIMS; v++)
@@ -93,50 +183,59 @@ __kernel void cut_by_variance(__global const ulong2 *records, uint n, __global c
     }
     const ulong gain = most_of(best.x, room);
     const ulong winner = most_of(best.x == gain ? size - lid : 0, room);
-    if (size - lid == winner)
-        cuts[get_group_id(0)] = best;
+    if (is_chosen && size - lid == winner)
+        cuts[b * DIMS + axis] = best;
 }
 
-/* The cut across each box's longest side after its weighted median.
- * NDRange: 1-D, a work-group per box. */
+/* The cut across each box's longest side, ties to the lowest axis, after its weighted median.
+ * NDRange: as above. */
 __kernel void cut_at_median(__global const ulong2 *records, uint n, __global const uint *all_orders,
-                            __global const uint4 *boxes, __global ulong2 *cuts, __local ulong *room)
+                            __global const uint4 *boxes, __global const uint *state, __global const uint *chosen,
+                            __global const uint *sides, __global ulong2 *cuts, __local ulong *room)
 {
-    const uint4 box = boxes[get_group_id(0)];
-    __global const uint *orders = all_orders + (box.z * DIMS + box.w) * n + box.x;
-    __global ulong2 *own_cuts = cuts + get_group_id(0) * DIMS;
-    const Run run = own_run(box.y);
+    const uint axis = get_group_id(0) % DIMS;
+    const uint b = get_group_id(0) / DIMS;
+    const int is_chosen = b < state[CHOSEN];
+    const uint number = is_chosen ? chosen[b] : 0;
+    const uint4 box = is_chosen ? boxes[number] : (uint4)(0, 0, 0, 0);
+    __global const uint *lengths = sides + number * DIMS;
+    __global const uint *orders = all_orders + (box.z * DIMS + axis) * n + box.x;
+    __global ulong2 *cut = cuts + b * DIMS + axis;
+    int longest = 1;
+    for (uint d = 0; d < DIMS; d++)
+        longest &= d < axis ? lengths[axis] > lengths[d] : lengths[axis] >= lengths[d];
+    const Run run = own_run(longest ? box.y : 0);
     ulong own = 0;
     for (uint i = run.first; i < run.end; i++)
         own += records[orders[i]].x;
     ulong passed = own;
     ulong total;
     sum_before(&passed, &total, 1, room);
-    for (uint d = get_local_id(0); d < DIMS; d += get_local_size(0))
-        if (d != box.w)
-            own_cuts[d] = (ulong2)(0, 0);
+    if (is_chosen && !longest && get_local_id(0) == 0)
+        *cut = (ulong2)(0, 0);
     if (2 * passed < total && 2 * (passed + own) >= total) {
         uint i = run.first;
         for (; 2 * passed < total; i++)
             passed += records[orders[i]].x;
-        own_cuts[box.w] = (ulong2)(1, min(i, box.y - 1));
+        *cut = (ulong2)(1, min(i, box.y - 1));
     }
 }
 
-/* Puts the points of boxes into the orders of their parts, the first part before the second.
- * NDRange: 1-D, a work-group per axis of each box. parts (boxes, DIMS, 5) ulong: points and weight of the first part, its
- * weighted coordinates and squares of the axis; the sides of both parts along it, the first one's in the low word. */
-__kernel void divide_boxes(__global const ulong2 *records, uint n, __global uint *all_orders,
-                           __global const uint4 *boxes, __global const ulong2 *cuts, __global ulong *parts,
-                           __local ulong *room)
+/* Puts the points of the chosen boxes into the orders of their parts, which are described.
+ * NDRange: as above. */
+__kernel void divide_boxes(__global const ulong2 *records, uint n, __global uint *all_orders, __global uint4 *boxes,
+                           __global const uint *state, __global const uint *chosen, __global const ulong2 *cuts,
+                           __global ulong *moments, __global uint *sides, __local ulong *room)
 {
     const uint axis = get_group_id(0) % DIMS;
     const uint b = get_group_id(0) / DIMS;
-    const uint4 box = boxes[b];
+    const int is_chosen = b < state[CHOSEN];
+    const uint number = is_chosen ? chosen[b] : 0;
+    const uint4 box = is_chosen ? boxes[number] : (uint4)(0, 0, 0, 0);
     uint across = 0;
     for (uint d = 1; d < DIMS; d++)
         across = cuts[b * DIMS + d].x > cuts[b * DIMS + across].x ? d : across;
-    const uint count = (uint)cuts[b * DIMS + across].y;
+    const uint count = is_chosen ? (uint)cuts[b * DIMS + across].y : 1;
     const uint last = all_orders[(box.z * DIMS + across) * n + box.x + count - 1];
     const ulong border = coordinate_of(records[last], across);
     __global const uint *from = all_orders + (box.z * DIMS + axis) * n + box.x;
@@ -164,11 +263,22 @@ __kernel void divide_boxes(__global const ulong2 *records, uint n, __global uint
         before += is_first;
     }
     barrier(CLK_GLOBAL_MEM_FENCE);
-    if (get_local_id(0) == 0) {
-        __global ulong *part = parts + 5 * get_group_id(0);
-        for (uint v = 0; v < 4; v++)
-            part[v] = totals[v];
-        part[4] = length_of(records, to, count, axis) | (ulong)length_of(records, to + count, box.y - count, axis)
-                                                            << 32;
+    if (is_chosen && get_local_id(0) == 0) {
+        __global ulong *whole = moments + number * MOMENTS;
+        __global ulong *first = moments + box.w * MOMENTS;
+        __global ulong *second = first + MOMENTS;
+        __global uint *lengths = sides + box.w * DIMS + axis;
+        first[1 + axis] = totals[2];
+        second[1 + axis] = whole[1 + axis] - totals[2];
+        first[1 + DIMS + axis] = totals[3];
+        second[1 + DIMS + axis] = whole[1 + DIMS + axis] - totals[3];
+        lengths[0] = length_of(records, to, count, axis);
+        lengths[DIMS] = length_of(records, to + count, box.y - count, axis);
+        if (axis == 0) {
+            first[0] = totals[1];
+            second[0] = whole[0] - totals[1];
+            boxes[box.w] = (uint4)(box.x, count, 1 - box.z, 0);
+            boxes[box.w + 1] = (uint4)(box.x + count, box.y - count, 1 - box.z, 0);
+        }
     }
 }

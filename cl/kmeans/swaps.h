@@ -115,19 +115,17 @@ void rank_center(uint j, uint k, const Marks *marks)
 {
     const ulong4 cost = marks->costs[j];
     const ulong4 gain = marks->gains[j];
-    ulong4 ranks = 0; /* by cost; by gain << 32 */
+    long4 cheaper = 0, better = 0;
     long4 before = (long4)(0, 1, 2, 3) - (long)j;
     for (uint i = 0; i < k; i += 4) {
-        const ulong4 other_cost = vload4(0, marks->costs + i);
-        const ulong4 other_gain = vload4(0, marks->gains + i);
-        const long4 lower_cost = (other_cost < cost) | ((other_cost == cost) & (before < 0));
-        const long4 higher_gain = (other_gain > gain) | ((other_gain == gain) & (before < 0));
-        ranks += select((ulong4)0, (ulong4)1, lower_cost) + select((ulong4)0, (ulong4)1 << 32, higher_gain);
+        /* Of an earlier index equals count, so that the bound is one more: true is -1. */
+        const ulong4 earlier = as_ulong4(before < 0);
+        cheaper -= vload4(0, marks->costs + i) < cost - earlier;
+        better -= vload4(0, marks->gains + i) - earlier > gain;
         before += 4;
     }
-    const ulong both = ranks.x + ranks.y + ranks.z + ranks.w;
-    marks->by_cost[j] = (uint)both;
-    marks->by_gain[j] = (uint)(both >> 32);
+    marks->by_cost[j] = (uint)(cheaper.x + cheaper.y + cheaper.z + cheaper.w);
+    marks->by_gain[j] = (uint)(better.x + better.y + better.z + better.w);
 }
 
 /* The centers of `count` cost ranks from `rank` on are tried: one merges with its neighbour unless one tried of a lower

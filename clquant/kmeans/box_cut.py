@@ -1,114 +1,67 @@
 """Starting centers by cutting boxes of weighted points in two, again and again: median cut, and Wu's least variance.
 
-The kernels, with the sources, are in `cl/kmeans/box_cut.cl`. They cut the boxes that may be among the k - 1 that the
-rule cuts, many at a time; the order in which the rule cuts them is found afterwards. Sums are 64-bit integers and the
-rest are single operations of IEEE doubles, so the result is the same on every device.
+The kernels, with the sources, are in `cl/kmeans/box_cut.cl`. They cut all boxes that may be among the k - 1 that the
+rule cuts, many at a time; the order in which the rule cuts them is found on the host afterwards. Sums are 64-bit
+integers and the rest are single operations of IEEE doubles, so the result is the same on every device.
 """
 
 from __future__ import annotations
 
 import heapq
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant.kmeans.points import Points
-from clquant.runtime import Kernel, LocalMemory, PreparedLaunch, Scope, Session
+from clquant.runtime import LocalMemory, PreparedLaunch, Readback, Scope, Session
 
 Int = npt.NDArray[np.int64]
 
-# The kernel that finds where a rule cuts boxes.
+# As in `cl/kmeans/box_cut.cl`.
+KNOWN, CHOSEN, STATE_WORDS = 0, 1, 3
 KERNELS = {"wu": "cut_by_variance", "median-cut": "cut_at_median"}
-# Numbers of a divided box and axis, as in `cl/kmeans/box_cut.cl`.
-PART_NUMBERS = 5
+# Room for so many boxes per box that the rule cuts, and for a few.
+BOXES_PER_CUT, FEW_BOXES = 8, 64
+# Rounds that are queued before the host looks whether any box was left to cut: so many more than if all boxes were cut
+# alike, then so many at a time.
+MORE_ROUNDS, NEXT_ROUNDS = 4, 4
 # Most boxes of a round.
 MOST_CHOSEN = 1 << 12
 
 
+@dataclass(frozen=True)
 class _Boxes:
-    """Boxes of points by number, 0 having all, and the halves of those that are cut."""
+    """Boxes, and the halves of those that are cut; box 0 has all points."""
 
-    def __init__(self, session: Session, scope: Scope, points: Points, rule: str) -> None:
-        self._session, self._scope, self._rule = session, scope, rule
-        coordinates, weights = points.to_host(session)
-        n, self._dims = coordinates.shape
-        places = coordinates.astype(np.uint16)
-        records = np.zeros((n, 2 + 6), np.uint16)
-        records[:, :4] = weights[:, None].view(np.uint16)
-        records[:, 4 : 4 + self._dims] = places
-        self._orders = scope.empty(8 * self._dims * n)
-        session.write(self._orders, np.argsort(places.T, axis=1, kind="stable").astype(np.uint32))
-        given = {"records": scope.copy_of(records), "n": np.uint32(n), "all_orders": self._orders}
-        self._chosen, self._cut = scope.empty(16 * MOST_CHOSEN), scope.empty(40 * self._dims * MOST_CHOSEN)
-        given |= {"boxes": self._chosen, "cuts": scope.empty(16 * self._dims * MOST_CHOSEN)}
-        program = session.program("kmeans/box_cut.cl", DIMS=self._dims)
-        self._find = self._prepared(program.kernel(KERNELS[rule]), given)
-        self._divide = self._prepared(program.kernel("divide_boxes"), {**given, "parts": self._cut})
-        # By box: its first place and points in the orders, and which of two tables these are in; the number of its
-        # first half, which the second one follows, or 0; weight, weighted coordinates, weighted squares of each axis;
-        # length along each axis.
-        self._where: Int = np.array([[0, n, 0]])
-        self._parts: Int = np.zeros(1, np.int64)
-        self._moments: Int = np.concatenate([weights.sum()[None], weights @ coordinates, weights @ coordinates**2])[
-            None
-        ]
-        self._sides: Int = np.ptp(coordinates, axis=0)[None]
-
-    def _prepared(self, kernel: Kernel, given: dict[str, Any]) -> PreparedLaunch:
-        per_item = 8 * (1 + self._dims)
-        group = self._session.work_group_size(kernel, self._session.tuned("kmeans.box_group"), per_item)
-        return self._session.prepare(self._scope, kernel, group, group, **given, room=LocalMemory(per_item * group))
+    sizes: Int  # (boxes,), points of each
+    parts: Int  # (boxes,), index of the first half, which the second one follows; 0 where a box is not cut
+    moments: Int  # (boxes, 1 + 2 dims), weight, weighted coordinates, weighted squares of each axis
+    sides: Int  # (boxes, dims)
 
     def means(self, numbers: list[int]) -> Int:
         """(numbers, dims), rounded half up."""
-        return _means(*self._sums(self._moments[numbers])[:2])
+        return _means(*self._sums(self.moments[numbers])[:2])
 
-    def _urgencies(self) -> npt.NDArray[np.float64]:
+    def urgencies(self, rule: str) -> npt.NDArray[np.float64]:
         """(boxes,): the box of the highest is cut next; one of a single point never, as there are enough points."""
-        if self._rule == "wu":
-            mass, sums, squares = self._sums(self._moments)
+        if rule == "wu":
+            mass, sums, squares = self._sums(self.moments)
             means = _means(mass, sums)
             # From the rounded means: below 2^63, though terms may be more and wrap.
             found = (squares + means * (means * mass - 2 * sums)).sum(axis=1)
         else:
-            found = self._sides.max(axis=1)
-        return np.where(self._where[:, 1] == 1, -1.0, found.astype(np.float64))
+            found = self.sides.max(axis=1)
+        return np.where(self.sizes == 1, -1.0, found.astype(np.float64))
 
-    def _sums(self, moments: Int) -> tuple[Int, Int, Int]:
-        return moments[:, :1], moments[:, 1 : 1 + self._dims], moments[:, 1 + self._dims :]
+    @staticmethod
+    def _sums(moments: Int) -> tuple[Int, Int, Int]:
+        dims = moments.shape[1] // 2
+        return moments[:, :1], moments[:, 1 : 1 + dims], moments[:, 1 + dims :]
 
-    def cut(self, wanted: int) -> None:
-        """Cut boxes until the `wanted` most urgent ones, or all, are cut."""
-        while True:
-            urgent = np.argsort(-self._urgencies(), kind="stable")[:wanted]
-            chosen = urgent[(self._parts[urgent] == 0) & (self._where[urgent, 1] > 1)][:MOST_CHOSEN]
-            if not len(chosen):
-                return
-            self._halve(chosen)
-
-    def _halve(self, chosen: npt.NDArray[np.intp]) -> None:
-        """Cut some boxes in two."""
-        count, dims = len(chosen), self._dims
-        where, axes = self._where[chosen], self._sides[chosen].argmax(axis=1)
-        self._session.write(self._chosen, np.column_stack([where, axes]).astype(np.uint32))
-        self._find.queue(count * (dims if self._rule == "wu" else 1))
-        self._divide.queue(count * dims)
-        found = self._session.download(self._cut, (count, dims, PART_NUMBERS), np.int64)
-        points, halves = found[:, 0, 0], np.arange(count) * 2 + len(self._parts)
-        first = np.concatenate([found[:, 0, 1:2], found[:, :, 2], found[:, :, 3]], axis=1)
-        sides = np.stack([found[:, :, 4] & 0xFFFFFFFF, found[:, :, 4] >> 32], axis=1)
-        places = [where[:, 0], points, 1 - where[:, 2]], [where[:, 0] + points, where[:, 1] - points, 1 - where[:, 2]]
-        self._parts[chosen] = halves
-        self._parts = np.append(self._parts, np.zeros(2 * count, np.int64))
-        both = np.stack([first, self._moments[chosen] - first], axis=1)
-        self._moments = np.concatenate([self._moments, both.reshape(2 * count, -1)])
-        self._sides = np.concatenate([self._sides, sides.reshape(2 * count, dims)])
-        self._where = np.concatenate([self._where, np.array(places).transpose(2, 0, 1).reshape(2 * count, 3)])
-
-    def by_rule(self, k: int) -> list[int] | None:
+    def cut_by(self, rule: str, k: int) -> list[int] | None:
         """The numbers of the rule's k boxes, in the order in which they arise; None if some are lacking."""
-        urgencies, parts = self._urgencies().tolist(), self._parts.tolist()
+        urgencies, parts = self.urgencies(rule).tolist(), self.parts.tolist()
         boxes = [0]
         queue = [(-urgencies[0], 0)]
         for place in range(1, k):
@@ -128,16 +81,89 @@ def _means(mass: Int, sums: Int) -> Int:
     return means
 
 
+class _Cutter:
+    """The launches that cut boxes: at least the `wanted` most urgent ones."""
+
+    def __init__(self, session: Session, scope: Scope, points: Points, wanted: int, rule: str) -> None:
+        self._session, self._scope, self._dims = session, scope, points.space.dims
+        self._program = session.program("kmeans/box_cut.cl", DIMS=self._dims)
+        coordinates, weights = points.to_host(session)
+        n, dims, by_variance = points.n, self._dims, rule == "wu"
+        most = min(2 * n - 1, BOXES_PER_CUT * wanted + FEW_BOXES)
+        places = coordinates.astype(np.uint16)
+        packed = np.zeros((n, 8), np.uint16)
+        packed[:, :4], packed[:, 4 : 4 + dims] = weights[:, None].view(np.uint16), places
+        records, orders = scope.copy_of(packed), scope.empty(8 * dims * n)
+        session.write(orders, np.argsort(places.T, axis=1, kind="stable").astype(np.uint32))
+        chosen, cuts, keys = scope.empty(4 * most), scope.empty(16 * dims * most), scope.empty(4 * most)
+        self._boxes, self._moments = scope.empty(16 * most), scope.empty(8 * (1 + 2 * dims) * most)
+        self._sides, self._state = scope.empty(4 * dims * most), scope.empty(4 * STATE_WORDS)
+        session.write(self._boxes, np.array([0, n, 0, 0], np.uint32))
+        sums = weights.sum()[None], weights @ coordinates, weights @ coordinates**2
+        session.write(self._moments, np.concatenate(sums))
+        session.write(self._sides, np.ptp(coordinates, axis=0).astype(np.uint32))
+        session.write(self._state, np.array([1, 0, 0], np.uint32))
+        all_points, made = {"records": records, "n": np.uint32(n)}, {"moments": self._moments, "sides": self._sides}
+        known = {"boxes": self._boxes, "state": self._state}
+        if wanted == 0:
+            return
+        self._most_chosen = min(wanted, MOST_CHOSEN)
+        sizes = {"wanted": wanted, "most": most, "most_chosen": self._most_chosen}
+        own = {**{name: np.uint32(size) for name, size in sizes.items()}, "by_variance": np.int32(by_variance)}
+        some = {**known, "chosen": chosen}
+        cutting = {**some, **all_points, "all_orders": orders, "cuts": cuts}
+        sides = {} if by_variance else {"sides": self._sides}
+        self._round = [
+            self._prepared("choose_boxes", 1, **some, **made, keys=keys, **own),
+            self._prepared(KERNELS[rule], self._most_chosen * dims, **cutting, **sides),
+            self._prepared("divide_boxes", self._most_chosen * dims, **cutting, **made),
+        ]
+        done, rounds = 0, wanted.bit_length() + MORE_ROUNDS
+        while self._cut(done, rounds)[CHOSEN]:
+            done, rounds = done + rounds, NEXT_ROUNDS
+
+    def _group(self, kernel: str) -> int:
+        """Work-items per group."""
+        tuned, per_item = self._session.tuned("kmeans.box_group"), 8 * (1 + self._dims)
+        return self._session.work_group_size(self._program.kernel(kernel), tuned, per_item)
+
+    def _prepared(self, kernel: str, groups: int, /, **named: object) -> PreparedLaunch:
+        group = self._group(kernel)
+        room = LocalMemory(8 * (1 + self._dims) * group)
+        return self._session.prepare(
+            self._scope, self._program.kernel(kernel), groups * group, group, **named, room=room
+        )
+
+    def _cut(self, first: int, rounds: int) -> npt.NDArray[np.uint32]:
+        """The state after some rounds more; `first` were done before."""
+        choose, *parts = self._round
+        for number in range(first, first + rounds):
+            choose.queue()
+            for launch in parts:
+                launch.queue(self._dims * min(1 << number, self._most_chosen))
+        return Readback(self._session, self._state, STATE_WORDS, np.uint32).array()
+
+    def boxes(self) -> _Boxes:
+        """All boxes."""
+        session, dims = self._session, self._dims
+        known = int(session.download(self._state, STATE_WORDS, np.uint32)[KNOWN])
+        boxes = session.download(self._boxes, (known, 4), np.uint32).astype(np.int64)
+        moments = session.download(self._moments, (known, 1 + 2 * dims), np.uint64).view(np.int64)
+        sides = session.download(self._sides, (known, dims), np.uint32).astype(np.int64)
+        return _Boxes(boxes[:, 1], boxes[:, 3], moments, sides)
+
+
 def box_centers(session: Session, points: Points, k: int, rule: str) -> Int:
     """Return the means of k boxes, (k, dims) int64 rounded half up, in the order in which the boxes arose."""
     # "median-cut" cuts the box of the longest side there at its weighted median; "wu" cuts the box of the largest sum
     # of squared differences across the axis, and at the place, where the least of it remains. Ties go to the lowest
     # axis, the earliest box, and the lowest place.
-    with session.scope() as scope:
-        boxes, wanted = _Boxes(session, scope, points, rule), k - 1
-        while True:
-            boxes.cut(wanted)
-            found = boxes.by_rule(k)
-            if found is not None:
-                return boxes.means(found)
-            wanted = min(2 * wanted, points.n)  # a half is more urgent than its box by rounding
+    wanted = k - 1
+    while True:
+        with session.scope() as scope:
+            boxes = _Cutter(session, scope, points, wanted, rule).boxes()
+        found = boxes.cut_by(rule, k)
+        if found is not None:
+            return boxes.means(found)
+        # Room was short, or a part is more urgent than its box by rounding.
+        wanted = min(2 * wanted, points.n)

@@ -56,8 +56,11 @@ def test_no_group_size_changes_a_result(queue, rng, rule, group):
 
 
 @RULES
-def test_boxes_that_rounds_have_no_room_for_are_cut_all_the_same(queue, rng, rule, monkeypatch):
+def test_boxes_that_do_not_fit_or_come_late_are_cut_all_the_same(queue, rng, rule, monkeypatch):
     points, weights = rng.integers(0, 2041, (300, 3)), rng.integers(1, 1000, 300)
+    monkeypatch.setattr(box_cut, "BOXES_PER_CUT", 1)
+    monkeypatch.setattr(box_cut, "FEW_BOXES", 1)
+    assert_equal(queue, points, weights, 40, rule)
     monkeypatch.setattr(box_cut, "MOST_CHOSEN", 3)
     assert_equal(queue, points, weights, 40, rule)
 
