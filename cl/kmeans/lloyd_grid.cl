@@ -177,11 +177,8 @@ Marks marks_in(__local ulong *room, uint k, uint k_stride)
     marks.merges = words + 3 * k_stride;
     marks.turns = words + 4 * k_stride;
     marks.untouched = words + 5 * k_stride;
-    for (uint i = k + get_local_id(0); i < k_stride; i += GROUP) {
-        marks.costs[i] = ULONG_MAX;
-        marks.gains[i] = 0;
+    for (uint i = k + get_local_id(0); i < k_stride; i += GROUP)
         marks.neighbours[i] = marks.by_cost[i] = marks.by_gain[i] = marks.merges[i] = UINT_MAX;
-    }
     return marks;
 }
 

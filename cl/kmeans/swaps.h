@@ -17,8 +17,8 @@ typedef struct {
     int4 extents;
 } Places;
 
-/* A number per center each, filled up to whole vectors of four with the greatest number, gains with 0: nearest neighbours;
- * costs of merging with these and gains of a split; ranks by both; 1 for a center that goes, 2 for its neighbour, else 0;
+/* A number per center each, 32-bit ones filled up to whole vectors of four with the greatest number: nearest neighbours;
+ * costs of merging with these, and gains of a split, all bits inverted; ranks by both; 1 for a center that goes, 2 for its neighbour, else 0;
  * turns; the untouched center of each turn, k where there is none. */
 typedef struct {
     PLACE uint *neighbours;
@@ -107,25 +107,19 @@ void weigh_center(uint j, ulong key, __global const ulong *totals, uint k, const
     marks->merges[j] = 0;
     marks->costs[j] =
         merged_weight(TOTAL(totals, k, 0, j), TOTAL(totals, k, 0, nearest)) * (uint)as_float((uint)(key >> 32));
-    marks->gains[j] = TOTAL(totals, k, 1 + DIMS + widest_axis(totals, k, j), j);
+    marks->gains[j] = ~TOTAL(totals, k, 1 + DIMS + widest_axis(totals, k, j), j);
 }
 
-/* Ranks center j by cost ascending and by gain descending, ties to the lowest index. */
-void rank_center(uint j, uint k, const Marks *marks)
+/* How many of the k keys are before that of j, ties to the lowest index. */
+uint rank_of(uint j, uint k, PLACE const ulong *keys)
 {
-    const ulong4 cost = marks->costs[j];
-    const ulong4 gain = marks->gains[j];
-    long4 cheaper = 0, better = 0;
-    long4 before = (long4)(0, 1, 2, 3) - (long)j;
-    for (uint i = 0; i < k; i += 4) {
-        /* Of an earlier index equals count, so that the bound is one more: true is -1. */
-        const ulong4 earlier = as_ulong4(before < 0);
-        cheaper -= vload4(0, marks->costs + i) < cost - earlier;
-        better -= vload4(0, marks->gains + i) - earlier > gain;
-        before += 4;
-    }
-    marks->by_cost[j] = (uint)(cheaper.x + cheaper.y + cheaper.z + cheaper.w);
-    marks->by_gain[j] = (uint)(better.x + better.y + better.z + better.w);
+    const ulong own = keys[j];
+    uint before = 0;
+    for (uint i = 0; i < j; i++)
+        before += keys[i] <= own;
+    for (uint i = j + 1; i < k; i++)
+        before += keys[i] < own;
+    return before;
 }
 
 /* The centers of `count` cost ranks from `rank` on are tried: one merges with its neighbour unless one tried of a lower
@@ -202,9 +196,10 @@ void swap_phase(uint phase, uint j, const Places *places, const Marks *marks, ui
     if (phase == 0)
         weigh_center(j, nearest_other(j, places->k, places->centers, places->k_stride), places->totals, places->k,
                      marks);
-    else if (phase == 1)
-        rank_center(j, places->k, marks);
-    else if (phase == 2)
+    else if (phase == 1) {
+        marks->by_cost[j] = rank_of(j, places->k, marks->costs);
+        marks->by_gain[j] = rank_of(j, places->k, marks->gains);
+    } else if (phase == 2)
         choose_merge(j, places->k, count, rank, marks);
     else if (phase == 3)
         take_turn(j, places->k, marks);

@@ -68,12 +68,20 @@ class _SwapRounds:
         group = session.work_group_size(kernel, min(KEEP_GROUP, most))
         self.keep = [session.prepare(scope, kernel, group, group, **given)]
         kernel = self._program.kernel("move_centers")
-        # Filled up to whole vectors with what ranks last.
-        filled = {"neighbours": 4, "costs": 8, "by_cost": 4, "by_gain": 4, "merges": 4, "turns": 4, "untouched": 4}
+        # Filled up to whole vectors with the greatest number.
+        filled = {
+            "neighbours": 4,
+            "costs": 8,
+            "gains": 8,
+            "by_cost": 4,
+            "by_gain": 4,
+            "merges": 4,
+            "turns": 4,
+            "untouched": 4,
+        }
         given = {
             **{name: given[name] for name in ("centers", "k", "k_stride", "best_centers", "best_totals", "swaps")},
-            **{name: self._filled(item, 0xFF) for name, item in filled.items()},
-            "gains": self._filled(8, 0),
+            **{name: self._filled(item) for name, item in filled.items()},
             "extents": np.array((*lloyd.points.extent, 0)[:4], np.int32),
         }
         at_once = PHASES if lloyd.k <= MAX_IN_ONE_GROUP else 1
@@ -85,8 +93,8 @@ class _SwapRounds:
             for first, end in phases
         ]
 
-    def _filled(self, item: int, byte: int) -> Buffer:
+    def _filled(self, item: int) -> Buffer:
         nbytes = item * self._lloyd.k_stride
         buffer = self._scope.empty(nbytes)
-        self._session.fill(buffer, np.full(1, byte, np.uint8), nbytes)
+        self._session.fill(buffer, np.full(1, 0xFF, np.uint8), nbytes)
         return buffer
