@@ -8,7 +8,7 @@
  * Sums of weights are at most 2^39, of weighted coordinates below 2^51 and of weighted squares below 2^63 (see
  * kmeans/weights.h). A work-item has a run of consecutive points of an order.
  *
- * Boxes are numbered, the whole first, which the host makes; both parts of one have consecutive numbers. A round chooses boxes, finds where
+ * Boxes are numbered, the whole first; both parts of one have consecutive numbers. A round chooses boxes, finds where
  * to cut them, and divides them, in a launch each.
  *
  * Layout: records (n) ulong2: a point's weight, and its coordinates in 16 bits each, the first lowest; orders
@@ -18,13 +18,17 @@
  * cut of a chosen box across an axis is, above 0 if there is any, and how many points come before it. room: 1 + DIMS
  * ulongs of local memory per work-item. Barriers are outside of conditions and of loops over boxes, which PoCL 3.0
  * compiles wrong.
- * Constants: DIMS 3 or 4.
+ * Constants: DIMS 3 or 4; WIDE_WEIGHTS of kmeans/weights.h.
  */
 #define MOST_SUMS (1 + DIMS)
 #include "common/compile_hints.h"
 #include "common/group_sums.h"
 #include "kmeans/box_gains.h"
+#include "kmeans/weights.h"
 
+#define DIGIT_BITS 6
+#define DIGITS (1 << DIGIT_BITS)
+#define PASSES 2
 #define MOMENTS (1 + 2 * DIMS)
 /* Of an urgency's float the exponent and three more bits. */
 #define KEY_SHIFT 20
@@ -43,6 +47,78 @@ ulong coordinate_of(ulong2 record, uint axis)
 uint length_of(__global const ulong2 *records, __global const uint *order, uint n, uint axis)
 {
     return (uint)(coordinate_of(records[order[n - 1]], axis) - coordinate_of(records[order[0]], axis));
+}
+
+/* NDRange: 1-D, a work-item per point, guarded by n. points (DIMS, stride) float and weights as kmeans/points.cl has
+ * them; records is written. */
+__kernel SMALL void record_points(__global const float *points, uint stride, __global const Weight *weights, uint n,
+                                  __global ulong2 *records)
+{
+    const uint i = get_global_id(0);
+    if (i >= n)
+        return;
+    ulong coordinates = 0;
+    for (uint d = 0; d < DIMS; d++)
+        coordinates |= (ulong)points[d * stride + i] << (16 * d);
+    records[i] = (ulong2)(weights[i], coordinates);
+}
+
+/* A pass of the counting sort that makes the orders of all points: by a digit of coordinates below 2^12, the lowest
+ * first. The last of PASSES also makes box 0.
+ * NDRange: 1-D, a work-group per axis. orders: passes write the second table and the first in turn;
+ * counts (DIMS, DIGITS, group) uint: scratch; state: of box 0 alone. */
+__kernel SMALL void order_points(__global const ulong2 *records, uint n, __global uint *orders, uint pass,
+                                 __global uint *counts, __global uint4 *boxes, __global ulong *moments,
+                                 __global uint *sides, __global uint *state, __local ulong *room)
+{
+    const uint lid = get_local_id(0);
+    const uint size = get_local_size(0);
+    const uint axis = get_group_id(0);
+    const uint shift = pass * DIGIT_BITS;
+    const Run run = own_run(n);
+    __global const uint *from = orders + axis * n + (pass & 1 ? DIMS * n : 0);
+    __global uint *to = orders + axis * n + (pass & 1 ? 0 : DIMS * n);
+    ulong numbers[4] = {0, 0, 0, 0};
+    ulong totals[4];
+    counts += axis * DIGITS * size;
+    for (uint digit = 0; digit < DIGITS; digit++)
+        counts[digit * size + lid] = 0;
+    for (uint i = run.first; i < run.end; i++) {
+        const ulong2 record = records[pass ? from[i] : i];
+        const ulong x = coordinate_of(record, axis);
+        counts[(x >> shift & DIGITS - 1) * size + lid]++;
+        numbers[1] += record.x;
+        numbers[2] += record.x * x;
+        numbers[3] += record.x * x * x;
+    }
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    for (uint i = lid * DIGITS; i < (lid + 1) * DIGITS; i++)
+        numbers[0] += counts[i];
+    sum_before(numbers, totals, 4, room);
+    uint place = (uint)numbers[0];
+    for (uint i = lid * DIGITS; i < (lid + 1) * DIGITS; i++) {
+        const uint count = counts[i];
+        counts[i] = place;
+        place += count;
+    }
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    for (uint i = run.first; i < run.end; i++) {
+        const uint point = pass ? from[i] : i;
+        to[counts[(coordinate_of(records[point], axis) >> shift & DIGITS - 1) * size + lid]++] = point;
+    }
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    if (lid == 0 && pass == PASSES - 1) {
+        const uint table = 0;
+        sides[axis] = length_of(records, to, n, axis);
+        moments[1 + axis] = totals[2];
+        moments[1 + DIMS + axis] = totals[3];
+        if (axis == 0) {
+            moments[0] = totals[1];
+            boxes[0] = (uint4)(0, n, table, 0);
+            state[KNOWN] = 1;
+            state[CHOSEN] = state[KEYED] = 0;
+        }
+    }
 }
 
 /* How urgent a box is: above 0 in its upper bits but for a single point, and the more the more urgent. By variance it

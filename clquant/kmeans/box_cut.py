@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from clquant.kmeans.points import Points
+from clquant.kmeans.points import GROUP, Points
 from clquant.runtime import LocalMemory, PreparedLaunch, Readback, Scope, Session
 
 Int = npt.NDArray[np.int64]
 
 # As in `cl/kmeans/box_cut.cl`.
+DIGITS, PASSES = 64, 2
 KNOWN, CHOSEN, STATE_WORDS = 0, 1, 3
 KERNELS = {"wu": "cut_by_variance", "median-cut": "cut_at_median"}
 # Room for so many boxes per box that the rule cuts, and for a few.
@@ -86,25 +87,22 @@ class _Cutter:
 
     def __init__(self, session: Session, scope: Scope, points: Points, wanted: int, rule: str) -> None:
         self._session, self._scope, self._dims = session, scope, points.space.dims
-        self._program = session.program("kmeans/box_cut.cl", DIMS=self._dims)
-        coordinates, weights = points.to_host(session)
+        self._program = session.program("kmeans/box_cut.cl", DIMS=self._dims, **points.weight_constants)
         n, dims, by_variance = points.n, self._dims, rule == "wu"
         most = min(2 * n - 1, BOXES_PER_CUT * wanted + FEW_BOXES)
-        places = coordinates.astype(np.uint16)
-        packed = np.zeros((n, 8), np.uint16)
-        packed[:, :4], packed[:, 4 : 4 + dims] = weights[:, None].view(np.uint16), places
-        records, orders = scope.copy_of(packed), scope.empty(8 * dims * n)
-        session.write(orders, np.argsort(places.T, axis=1, kind="stable").astype(np.uint32))
+        records, orders = scope.empty(16 * n), scope.empty(8 * dims * n)
         chosen, cuts, keys = scope.empty(4 * most), scope.empty(16 * dims * most), scope.empty(4 * most)
         self._boxes, self._moments = scope.empty(16 * most), scope.empty(8 * (1 + 2 * dims) * most)
         self._sides, self._state = scope.empty(4 * dims * most), scope.empty(4 * STATE_WORDS)
-        session.write(self._boxes, np.array([0, n, 0, 0], np.uint32))
-        sums = weights.sum()[None], weights @ coordinates, weights @ coordinates**2
-        session.write(self._moments, np.concatenate(sums))
-        session.write(self._sides, np.ptp(coordinates, axis=0).astype(np.uint32))
-        session.write(self._state, np.array([1, 0, 0], np.uint32))
+        kernel = self._program.kernel("record_points")
+        given = {**points.arguments, "n": np.uint32(n), "records": records}
+        session.launch(kernel, n, session.work_group_size(kernel, GROUP), **given)
+        counts = scope.empty(4 * dims * DIGITS * self._group("order_points"))
         all_points, made = {"records": records, "n": np.uint32(n)}, {"moments": self._moments, "sides": self._sides}
         known = {"boxes": self._boxes, "state": self._state}
+        for turn in range(PASSES):
+            digit = {"pass": np.uint32(turn), "counts": counts}
+            self._prepared("order_points", dims, **all_points, orders=orders, **digit, **known, **made).queue()
         if wanted == 0:
             return
         self._most_chosen = min(wanted, MOST_CHOSEN)
