@@ -1,4 +1,7 @@
-"""Codes of several numbers of some bits each, packed as faiss packs them."""
+"""Codes of several numbers of some bits each, packed as faiss packs them.
+
+The kernel is in `cl/vectors/codes.cl`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
-from clquant.runtime import InvalidArgument, InvalidType
+from clquant.runtime import Array, InvalidArgument, InvalidType, Session
+
+_GROUP = 64
 
 
 def code_bytes(count: int, bits: int) -> int:
@@ -27,6 +32,15 @@ def pack(numbers: npt.NDArray[Any], bits: int) -> npt.NDArray[np.uint8]:
         return numbers.astype(np.uint8)
     digits = (numbers[:, :, None] >> np.arange(bits, dtype=numbers.dtype)) & 1
     return np.packbits(digits.astype(np.uint8).reshape(len(numbers), -1), axis=1, bitorder="little")
+
+
+def pack_there(session: Session, numbers: Any, first_bit: int, bits: int, codes: Array) -> None:
+    """Queue packing (n,) numbers of the device into their bits of codes, behind those that are packed already."""
+    kernel = session.program("vectors/codes.cl").kernel("pack_numbers")
+    width = codes.shape[1] * codes.dtype.itemsize
+    sizes = (np.uint32(size) for size in (first_bit, bits, width))
+    group = session.work_group_size(kernel, _GROUP)
+    session.launch(kernel, len(numbers), group, numbers.data, np.uint64(len(numbers)), *sizes, codes.data)
 
 
 def unpack(codes: npt.NDArray[np.uint8], count: int, bits: int) -> npt.NDArray[Any]:

@@ -9,10 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
-from clquant.runtime import InvalidArgument, InvalidType
-from clquant.vectors.fixed_point import FixedPoint
+from clquant.runtime import CommandQueue, InvalidArgument, InvalidType
+from clquant.training.search import MAX_CODEBOOK
+from clquant.vectors.code_quantizer import decoded_dtype
+from clquant.vectors.fixed_point import FixedPoint, checked_scale, fixed_point
 from clquant.vectors.quantizer import VectorQuantizer
 from clquant.vectors.rotation import ROTATION_BITS, Rotation
+from clquant.vectors.rows import read_rows
 
 if TYPE_CHECKING:
     from clquant.vectors.product import ProductQuantizer
@@ -103,25 +106,37 @@ def _matrix_of(index: Any) -> Matrix:
 
 def adopt(model: ProductQuantizer, codebooks: npt.NDArray[np.float32], matrix: Matrix | None, scale: Any) -> None:
     """Give a quantizer of float32 rows codebooks as if it had learned them."""
-    dtype = np.dtype(np.float32)
-    largest = float(np.abs(codebooks).max(initial=0)) or 1.0
-    unit = math.ldexp(1.0, math.frexp(largest)[1] + _ROOM_BITS - (_BITS - 1))
-    if scale is not None:
-        unit = params.real("scale", scale, 2.0**-500, 2.0**500)
-        if math.frexp(unit)[0] != 0.5:
-            raise InvalidArgument(f"scale is {scale}; allowed: a power of two")
-    rows = FixedPoint(dtype, _BITS, 1 << (_BITS - 1), unit, False)
-    rotation = None
+    rows = _with_room(np.dtype(np.float32), codebooks, scale)
+    rotation, own, unit = None, rows, 1.0
     if matrix is not None:
         rotation = Rotation(rows, np.zeros(len(matrix)), np.rint(np.ldexp(matrix, ROTATION_BITS)), 1.0)
-    own = rows if rotation is None else FixedPoint(rotation.dtype, _BITS, 1 << (_BITS - 1), 1.0, False)
-    model._parts = [_part(own, book / (1.0 if rotation is None else unit), model) for book in codebooks]
-    model._dtype, model.n_features_in_, model.n_iter_ = dtype, codebooks.shape[0] * codebooks.shape[2], 0
+        own, unit = FixedPoint(rotation.dtype, _BITS, 1 << (_BITS - 1), 1.0, False), rows.scale
+    model._parts = [_with_codewords(own, book / unit, model.queue) for book in codebooks]
+    model._dtype, model.n_features_in_, model.n_iter_ = rows.dtype, codebooks.shape[0] * codebooks.shape[2], 0
     model._set(rotation, 0.0)
 
 
-def _part(fixed: FixedPoint, book: npt.NDArray[Any], model: ProductQuantizer) -> VectorQuantizer:
-    part = VectorQuantizer(len(book), scale=fixed.scale, queue=model.queue)
-    part._adopt(fixed, fixed.encode(np.asarray(book, np.float64)))
-    part.inertia_, part.n_iter_ = 0.0, 0
-    return part
+def plain(words: Any, queue: CommandQueue | None) -> VectorQuantizer:
+    """A quantizer of plain codewords (k, d), as if it had learned them; rows are decoded to these numbers."""
+    source = read_rows(words)
+    if source.count > MAX_CODEBOOK:
+        raise InvalidArgument(f"the codebook has {source.count} codewords; allowed: at most {MAX_CODEBOOK}")
+    book, dtype = source.read(0, source.count), decoded_dtype(source.dtype)
+    fixed = fixed_point(source, False, False, None) if dtype.kind in "ui" else _with_room(dtype, book, None)
+    made = _with_codewords(fixed, book, queue)
+    made.codebook_ = made.cluster_centers_ = book.astype(dtype)
+    return made
+
+
+def _with_room(dtype: np.dtype[Any], books: npt.NDArray[Any], scale: Any) -> FixedPoint:
+    """The fixed point of rows up to 4 times as large as codewords, or of a scale that a person gave."""
+    largest = float(np.abs(books).max(initial=0)) or 1.0
+    unit = math.ldexp(1.0, math.frexp(largest)[1] + _ROOM_BITS - (_BITS - 1))
+    return FixedPoint(dtype, _BITS, 1 << (_BITS - 1), unit if scale is None else checked_scale(scale), False)
+
+
+def _with_codewords(fixed: FixedPoint, book: npt.NDArray[Any], queue: CommandQueue | None) -> VectorQuantizer:
+    made = VectorQuantizer(len(book), scale=None if fixed.bits == 8 else fixed.scale, queue=queue)
+    made._adopt(fixed, fixed.encode(book if fixed.bits == 8 else np.asarray(book, np.float64)))
+    made.inertia_, made.n_iter_ = 0.0, 0
+    return made

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from clquant import params
 from clquant.runtime import InvalidArgument
 from clquant.training.blocks import BlockShape
 from clquant.vectors.rows import RowSource
@@ -96,6 +97,14 @@ def fixed_point(
     if dtype in _INTEGERS and not is_normalized and scale is None:
         unit = max(unit, 1.0)
     return FixedPoint(_decoded(dtype, is_normalized), bits, -low, unit, is_normalized)
+
+
+def checked_scale(given: Any) -> float:
+    """A scale that a person gave: a power of two."""
+    scale = params.real("scale", given, 2.0**_LEAST_EXPONENT, 2.0**-_LEAST_EXPONENT)
+    if math.frexp(scale)[0] != 0.5:
+        raise InvalidArgument(f"scale is {scale}; allowed: a power of two")
+    return scale
 
 
 def number_bits(count: int, components: int, weighted: bool) -> int:

@@ -24,22 +24,25 @@ ROUNDS, STEPS = 24, 3  # turns; Lloyd steps of each
 _LEAST_ROWS, _ROWS_PER_WORD, _MOST_ROWS = 1 << 15, 64, 1 << 20
 _SAMPLING = 2  # stage of random numbers
 Whole = npt.NDArray[np.float64]
+Weights = npt.NDArray[np.uint16] | None
 
 
 def learn_rotation(
-    source: RowSource, parts: Sequence[VectorQuantizer], progress: Callable[[int, int], object] | None
+    source: RowSource, weights: Weights, parts: Sequence[VectorQuantizer], progress: Callable[[int, int], object] | None
 ) -> Rotation:
     """The rotation for codebooks such as some quantizers train; these stay as they are."""
     told = Progress(progress)
     fixed = fixed_point(source, False, False, None)
-    rows = whole_rows(fixed, _sample(source, parts[0]))
-    center = np.rint(rows.sum(0) / len(rows))
+    found, mass = _sample(source, weights, parts[0])
+    rows = whole_rows(fixed, found)
+    center = np.rint(mass @ rows / mass.sum())
     rows -= center
+    weighted = mass[:, None] * rows
     whole, words = np.ldexp(np.eye(source.components), ROTATION_BITS), [part.init for part in parts]
     for done in range(1, ROUNDS + 1):
-        coded = _coded(rows @ whole, parts, words)
-        # Of at most 2^20 rows below 2^17, coded as numbers of 8 bits: sums stay below 2^45.
-        gain = rows.T @ coded - np.outer(rows.sum(0), coded.sum(0)) / len(rows)
+        coded = _coded(rows @ whole, None if weights is None else mass, parts, words)
+        # Of at most 2^20 rows below 2^17 times weights of up to 2^8, coded as numbers of 8 bits: sums stay below 2^53.
+        gain = weighted.T @ coded - np.outer(weighted.sum(0), mass @ coded) / mass.sum()
         whole = to_rotation(gain, whole)
         told.report(done, ROUNDS)
     if fixed.bits == 8:
@@ -59,7 +62,7 @@ def _unit(rotated: Whole) -> float:
     return math.ldexp(1.0, exponent)
 
 
-def _coded(rotated: Whole, parts: Sequence[VectorQuantizer], words: list[Any]) -> Whole:
+def _coded(rotated: Whole, mass: Whole | None, parts: Sequence[VectorQuantizer], words: list[Any]) -> Whole:
     """Rows as a few steps code them, in any unit; `words` are the starts, and become the codewords.
 
     Eight bits do for that: what is wanted is which rows go together.
@@ -79,22 +82,23 @@ def _coded(rotated: Whole, parts: Sequence[VectorQuantizer], words: list[Any]) -
             refine=0,
             random_state=part.random_state,
             queue=part.queue,
-        ).fit(small[:, own])
+        ).fit(small[:, own], sample_weight=mass)
         found = few.codebook_.astype(np.float64)
         words[number], coded[:, own] = found * unit, found[np.asarray(few.labels_)]
     return coded
 
 
-def _sample(source: RowSource, part: VectorQuantizer) -> npt.NDArray[Any]:
-    """Rows, at most so many: one drawn from each of as many equal runs."""
+def _sample(source: RowSource, weights: Weights, part: VectorQuantizer) -> tuple[npt.NDArray[Any], Whole]:
+    """Rows, at most so many: one drawn from each of as many equal runs; and their weights, 1 to 256."""
     most = min(max(_LEAST_ROWS, _ROWS_PER_WORD * part.n_codewords), _MOST_ROWS)
-    places = sample_places(source.count, None, most, _SAMPLING, part.random_state)
+    places = sample_places(source.count, weights, most, _SAMPLING, part.random_state)
+    if places is None:
+        places = np.arange(source.count) if weights is None else np.flatnonzero(weights)
 
     def drawn(rows: npt.NDArray[Any], first: int, _: Any) -> npt.NDArray[Any]:
-        if places is None:
-            return rows
         low, high = np.searchsorted(places, (first, first + len(rows)))
         found: npt.NDArray[Any] = rows[places[low:high] - first]
         return found
 
-    return np.concatenate(source.each(drawn))
+    mass = np.ones(len(places)) if weights is None else np.ceil(weights[places] / 16)
+    return np.concatenate(source.each(drawn)), mass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,14 @@ import numpy.typing as npt
 from clquant import params
 from clquant.runtime import CommandQueue, InvalidArgument, ProgressCallback
 from clquant.vectors import exchange
-from clquant.vectors.code_quantizer import CodeQuantizer, as_dtype, read_for, share_of
+from clquant.vectors.code_quantizer import CodeQuantizer, as_dtype, share_of
+from clquant.vectors.distances import Labels
 from clquant.vectors.opq import learn_rotation
 from clquant.vectors.quantizer import VectorQuantizer
 from clquant.vectors.rotation import Rotation
-from clquant.vectors.rows import RowSource
+from clquant.vectors.rows import RowSource, row_weights
 from clquant.vectors.saved import Arrays, State, fixed_of, fixed_state
-from clquant.vectors.views import columns
+from clquant.vectors.views import columns_of
 
 ROTATIONS = (None, "opq")
 
@@ -36,7 +38,7 @@ class ProductQuantizer(CodeQuantizer):
         Bits of a codeword number: 2^n_bits codewords in each sub-space. 1 to 16.
     rotation : {None, "opq"}
         "opq" learns a rotation of the rows before they are cut (T. Ge, K. He, Q. Ke, J. Sun, "Optimized product
-        quantization", PAMI 36 (2014)), from at most 32,768 rows, or 64 for each codeword, without their weights.
+        quantization", PAMI 36 (2014)), on the host, from at most 32,768 rows, or 64 for each codeword.
     init, n_init, max_iter, refine, random_state, queue
         As `VectorQuantizer` has them; sub-space i has the seeds from `random_state` + i * `n_init` on.
 
@@ -82,68 +84,10 @@ class ProductQuantizer(CodeQuantizer):
         random_state: int = 0,
         queue: CommandQueue | None = None,
     ) -> None:
+        super().__init__(init, n_init, max_iter, refine, random_state, queue)
         self.n_subspaces = n_subspaces
         self.n_bits = n_bits
         self.rotation = rotation
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.refine = refine
-        self.random_state = random_state
-        self.queue = queue
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,  # noqa: ARG002
-        sample_weight: npt.ArrayLike | None = None,
-        *,
-        progress: ProgressCallback | None = None,
-        memory: Any = None,
-    ) -> ProductQuantizer:
-        """Train the codebooks.
-
-        Parameters
-        ----------
-        X : array_like, shape (n, d), or path
-            As `VectorQuantizer.fit` takes it, at least 2^n_bits rows. What is read in portions is read for each
-            sub-space.
-        y : ignored
-            Taken for scikit-learn's sake.
-        sample_weight : array_like, shape (n,), optional
-            Numbers of at least 0.
-        progress : callable, optional
-            Called with (done, total); returning False stops the training and leaves the quantizer as it was.
-        memory : int or str, optional
-            Host memory for lazy rows, such as ``"1 GiB"``; default 512 MiB.
-
-        Returns
-        -------
-        ProductQuantizer
-            Itself.
-
-        Raises
-        ------
-        InvalidArgument, InvalidType, FileError, FormatError
-            If a parameter, `X` or `sample_weight` is not allowed or cannot be read.
-        StoppedError
-            If `progress` returned False.
-        """
-        count = params.integer("n_subspaces", self.n_subspaces, 1)
-        rotation, callback = params.choice("rotation", self.rotation, ROTATIONS), params.callback("progress", progress)
-        source = read_for(X, self.n_bits)
-        if source.components % count:
-            raise InvalidArgument(f"X has {source.components} features; allowed: a multiple of n_subspaces={count}")
-        parts, learned = self._checked(count), None
-        if rotation == "opq":
-            learned = learn_rotation(source, parts, callback and share_of(callback, 0, 2))
-            callback = callback and share_of(callback, 1, 2)
-        for number, part in enumerate(parts):
-            rows = _rows_of(source, learned, number, count)
-            part.fit(rows, None, sample_weight, progress=share_of(callback, number, count), memory=memory)
-        self._learn(parts, source)
-        self._set(learned, sum(part.inertia_ for part in parts))
-        return self
 
     @classmethod
     def from_faiss(
@@ -202,6 +146,46 @@ class ProductQuantizer(CodeQuantizer):
         self._check_fitted("codebooks_")
         return exchange.to_faiss(self.codebooks_, self.rotation_, coarse, by_residual)
 
+    def _fit(self, source: RowSource, sample_weight: Any, progress: ProgressCallback | None, memory: int) -> None:
+        count = params.integer("n_subspaces", self.n_subspaces, 1)
+        rotation, learned = params.choice("rotation", self.rotation, ROTATIONS), None
+        if source.components % count:
+            raise InvalidArgument(f"X has {source.components} features; allowed: a multiple of n_subspaces={count}")
+        parts = self._checked(count, source)
+        if rotation == "opq":
+            source = source.on_host()
+            weights = row_weights(sample_weight, source.count)
+            learned = learn_rotation(source, weights, parts, progress and share_of(progress, 0, 2))
+            progress = progress and share_of(progress, 1, 2)
+        for number, part in enumerate(parts):
+            rows = self._own(source, learned, number, count)
+            part._fit(rows, sample_weight, share_of(progress, number, count), memory)
+        self._learn(parts, source)
+        self._set(learned, sum(part.inertia_ for part in parts))
+
+    def _own(self, source: RowSource, rotation: Rotation | None, number: int, count: int) -> RowSource:
+        """The rows in one of several sub-spaces."""
+        width = source.components // count
+        own = slice(number * width, (number + 1) * width)
+        return columns_of(source, own, self.queue) if rotation is None else rotation.rotated(source, own)
+
+    def _owns(self, source: RowSource) -> Iterator[tuple[VectorQuantizer, RowSource]]:
+        """The quantizer of each sub-space and its rows."""
+        for number, part in enumerate(self._parts):
+            yield part, self._own(source, self._rotation, number, len(self._parts))
+
+    def _given(self, rows: Any) -> RowSource:
+        source = super()._given(rows)
+        return source if self._rotation is None else source.on_host()
+
+    def _squared_error(self, source: RowSource, sample_weight: Any) -> float:
+        unit = 1.0 if self._rotation is None else self._rotation.scale**2
+        return sum(part._squared_error(rows, sample_weight) for part, rows in self._owns(source)) * unit
+
+    def _labels(self, source: RowSource) -> Iterator[Labels]:
+        for part, rows in self._owns(source):
+            yield part._nearest(rows)
+
     def _set(self, rotation: Rotation | None, inertia: float) -> None:
         """Keep a rotation, and state the codebooks in the units of rows."""
         self._rotation = rotation
@@ -236,25 +220,9 @@ class ProductQuantizer(CodeQuantizer):
             rotation = Rotation(fixed_of(own["fixed"]), *floats, float(own["unit"]))
         self._set(rotation, sum(part.inertia_ for part in self._parts))
 
-    def _portion_numbers(self, rows: npt.NDArray[Any]) -> list[npt.NDArray[np.int32]]:
-        whole = RowSource(rows, False)
-        return [
-            part.predict(_rows_of(whole, self._rotation, number, len(self._parts)))
-            for number, part in enumerate(self._parts)
-        ]
-
     def _rows(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
         found = [part.codebook_[numbers[:, number]] for number, part in enumerate(self._parts)]
         rows = np.concatenate(found, axis=1)
         if self._rotation is None:
             return rows
         return as_dtype(self._rotation.undone(rows), self._dtype)
-
-
-def _rows_of(source: RowSource, rotation: Rotation | None, number: int, count: int) -> Any:
-    """The rows in one of several sub-spaces."""
-    width = source.components // count
-    own = slice(number * width, (number + 1) * width)
-    if rotation is not None:
-        return rotation.rotated(source, own)
-    return columns(source, own)

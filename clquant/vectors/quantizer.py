@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from typing import Any, overload
 
 import numpy as np
@@ -15,11 +14,12 @@ from clquant.runtime import Array, CommandQueue, InvalidArgument, InvalidType, P
 from clquant.training.blockset import MAX_WEIGHT
 from clquant.training.search import MAX_CODEBOOK
 from clquant.training.training import Plan
+from clquant.vectors.base import RowQuantizer
 from clquant.vectors.distances import Labels
 from clquant.vectors.fit import Fitted, HeldRows, rows_of
-from clquant.vectors.fixed_point import FixedPoint, fixed_point
+from clquant.vectors.fixed_point import FixedPoint, checked_scale, fixed_point
 from clquant.vectors.rows import RowSource, read_rows, row_weights
-from clquant.vectors.saved import Arrays, Saved, State, fixed_of, fixed_state, words_of
+from clquant.vectors.saved import Arrays, State, fixed_of, fixed_state, words_of
 
 INITS, METRICS = ("k-means++", "splitting"), ("sqeuclidean", "cosine")
 
@@ -30,7 +30,7 @@ def _weight_unit(sample_weight: Any, weights: npt.NDArray[np.uint16] | None) -> 
     return largest if weights is None else largest / MAX_WEIGHT
 
 
-class VectorQuantizer(Saved):
+class VectorQuantizer(RowQuantizer):
     """Codewords for rows of numbers: k-means whose search and sums are exact in integers.
 
     Rows become whole numbers by a power of two (`scale_`), uint8 and int8 by none. Everything after that is integer
@@ -83,12 +83,10 @@ class VectorQuantizer(Saved):
     """
 
     stream_method = "predict"
+    _kind = "clusterer"
     cluster_centers_: npt.NDArray[Any]
     codebook_: npt.NDArray[Any]
     labels_: Any
-    inertia_: float
-    n_iter_: int
-    n_features_in_: int
     scale_: float
     _fixed: FixedPoint
     _words: npt.NDArray[np.integer[Any]]
@@ -107,61 +105,10 @@ class VectorQuantizer(Saved):
         random_state: int = 0,
         queue: CommandQueue | None = None,
     ) -> None:
+        super().__init__(init, n_init, max_iter, refine, random_state, queue)
         self.n_codewords = n_codewords
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.refine = refine
         self.metric = metric
         self.scale = scale
-        self.random_state = random_state
-        self.queue = queue
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,  # noqa: ARG002
-        sample_weight: npt.ArrayLike | None = None,
-        *,
-        progress: ProgressCallback | None = None,
-        memory: Any = None,
-    ) -> VectorQuantizer:
-        """Train the codewords.
-
-        Parameters
-        ----------
-        X : array_like, shape (n, d), or path
-            Integers or floats; d at most 2048. Device arrays, whatever has DLPack, `numpy.memmap`, zarr and h5py
-            arrays, and the paths of .npy, .fvecs and .bvecs files. What is lazy and does not fit `memory` is read in
-            portions in each step.
-        y : ignored
-            Taken for scikit-learn's sake.
-        sample_weight : array_like, shape (n,), optional
-            Numbers of at least 0.
-        progress : callable, optional
-            Called with (done, total); returning False stops the training and leaves the quantizer as it was.
-        memory : int or str, optional
-            Host memory for lazy rows, such as ``"1 GiB"``; default 512 MiB.
-
-        Returns
-        -------
-        VectorQuantizer
-            Itself.
-
-        Raises
-        ------
-        InvalidArgument, InvalidType, FileError, FormatError
-            If a parameter, `X` or `sample_weight` is not allowed or cannot be read.
-        StoppedError
-            If `progress` returned False.
-        """
-        reporter = Progress(params.callback("progress", progress))
-        source, most = read_rows(X), memory_bytes(memory)
-        fitted = self._train(source, sample_weight, reporter, most)
-        self._adopt(fitted.fixed, fitted.words)
-        self.labels_ = self.predict(X) if fitted.labels is None else fitted.labels
-        self.inertia_, self.n_iter_ = fitted.inertia, fitted.n_iter
-        return self
 
     def partial_fit(
         self,
@@ -234,9 +181,7 @@ class VectorQuantizer(Saved):
         InvalidArgument, InvalidType, FileError, FormatError
             If `X` is not allowed or cannot be read.
         """
-        source = self._given(X)
-        with self._rows(source) as rows:
-            return rows.nearest(self, self._fixed, self._words)
+        return self._nearest(self._given(X))
 
     def fit_predict(
         self,
@@ -285,30 +230,6 @@ class VectorQuantizer(Saved):
         with self._rows(source) as rows:
             return rows.distances(self, self._fixed, self._words)
 
-    def fit_transform(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: npt.ArrayLike | None = None,
-    ) -> npt.NDArray[np.float64] | Array:
-        """`fit`, then `transform` of the same rows.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As `fit` takes them.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, k)
-
-        Raises
-        ------
-        InvalidArgument, InvalidType, FileError, FormatError
-            As `fit`.
-        """
-        return self.fit(X, y, sample_weight).transform(X)
-
     def inverse_transform(self, labels: npt.ArrayLike) -> npt.NDArray[Any]:
         """The codewords of some labels.
 
@@ -338,33 +259,19 @@ class VectorQuantizer(Saved):
         rows: npt.NDArray[Any] = self.codebook_[indices]
         return rows
 
-    def score(
-        self,
-        X: Any,
-        y: Any = None,  # noqa: ARG002
-        sample_weight: npt.ArrayLike | None = None,
-    ) -> float:
-        """Minus the sum of squared distances to the nearest codewords.
+    def _fit(self, source: RowSource, sample_weight: Any, progress: ProgressCallback | None, memory: int) -> None:
+        fitted = self._train(source, sample_weight, Progress(progress), memory)
+        self._adopt(fitted.fixed, fitted.words)
+        self.labels_ = self._nearest(source) if fitted.labels is None else fitted.labels
+        self.inertia_, self.n_iter_ = fitted.inertia, fitted.n_iter
 
-        Parameters
-        ----------
-        X : array_like, shape (n, d), or path
-        y : ignored
-        sample_weight : array_like, shape (n,), optional
+    def _nearest(self, source: RowSource) -> Labels:
+        with self._rows(source) as rows:
+            return rows.nearest(self, self._fixed, self._words)
 
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        NotFittedError, InvalidArgument, InvalidType, FileError, FormatError
-            As `predict`.
-        """
-        source = self._given(X)
+    def _squared_error(self, source: RowSource, sample_weight: Any) -> float:
         weights = row_weights(sample_weight, source.count)
-        unit = self._fixed.scale**2 * _weight_unit(sample_weight, weights)
-        return -self._error(source, weights) * unit
+        return self._error(source, weights) * self._fixed.scale**2 * _weight_unit(sample_weight, weights)
 
     def _error(self, source: RowSource, weights: npt.NDArray[np.uint16] | None) -> int:
         """The weighted sum of squared distances of whole numbers to the nearest codewords."""
@@ -385,7 +292,7 @@ class VectorQuantizer(Saved):
         metric = params.choice("metric", self.metric, METRICS)
         rounds, steps = params.integer("refine", self.refine, 0, 1000), params.integer("max_iter", self.max_iter, 1)
         kind = params.choice("init", self.init, INITS) if isinstance(self.init, str) else None
-        scale = self._checked_scale()
+        scale = None if self.scale is None else checked_scale(self.scale)
         with self._rows(source, memory) as rows:
             fixed = fixed_point(source, weights is not None, metric == "cosine", scale, rows.ends)
             if kind is None:
@@ -405,14 +312,6 @@ class VectorQuantizer(Saved):
             raise InvalidArgument(f"init has the shape {shape}; allowed: {(size, components)}, (n_codewords, d)")
         return fixed.encode(start.read(0, size))
 
-    def _checked_scale(self) -> float | None:
-        if self.scale is None:
-            return None
-        scale = params.real("scale", self.scale, 2.0**-500, 2.0**500)
-        if math.frexp(scale)[0] != 0.5:
-            raise InvalidArgument(f"scale is {scale}; allowed: a power of two")
-        return scale
-
     def _adopt(self, fixed: FixedPoint, words: npt.NDArray[np.integer[Any]]) -> None:
         """Take codewords as if they had been learned."""
         self._fixed, self._words = fixed, words
@@ -428,23 +327,3 @@ class VectorQuantizer(Saved):
         fixed = fixed_of(state["fixed"])
         self._adopt(fixed, words_of(arrays["words"], fixed))
         self.inertia_, self.n_iter_ = float(state["inertia"]), int(state["n_iter"])
-
-    def _given(self, rows: Any) -> RowSource:
-        """Rows to be looked at by the codewords."""
-        self._check_fitted("codebook_")
-        source = read_rows(rows)
-        if source.components != self.n_features_in_:
-            expecting = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
-            raise InvalidArgument(f"X has {source.components} features, but {expecting}")
-        return source
-
-    def __sklearn_tags__(self) -> Any:
-        """For scikit-learn: a clusterer of tables."""
-        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags  # only scikit-learn asks for this
-
-        return Tags(
-            estimator_type="clusterer",
-            target_tags=TargetTags(required=False),
-            transformer_tags=TransformerTags(preserves_dtype=[]),
-            input_tags=InputTags(one_d_array=False, two_d_array=True),
-        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.runtime import CommandQueue, ProgressCallback
-from clquant.vectors.code_quantizer import CodeQuantizer, as_dtype, read_for, share_of
+from clquant.vectors.code_quantizer import CodeQuantizer, as_dtype, share_of
+from clquant.vectors.distances import Labels
 from clquant.vectors.quantizer import VectorQuantizer
 from clquant.vectors.rows import RowSource
 from clquant.vectors.saved import Arrays, State
-from clquant.vectors.views import made
+from clquant.vectors.views import made_of
 
 
 class ResidualQuantizer(CodeQuantizer):
@@ -63,60 +64,31 @@ class ResidualQuantizer(CodeQuantizer):
         random_state: int = 0,
         queue: CommandQueue | None = None,
     ) -> None:
+        super().__init__(init, n_init, max_iter, refine, random_state, queue)
         self.n_stages = n_stages
         self.n_bits = n_bits
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.refine = refine
-        self.random_state = random_state
-        self.queue = queue
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,  # noqa: ARG002
-        sample_weight: npt.ArrayLike | None = None,
-        *,
-        progress: ProgressCallback | None = None,
-        memory: Any = None,
-    ) -> ResidualQuantizer:
-        """Train the codebooks.
-
-        Parameters
-        ----------
-        X : array_like, shape (n, d), or path
-            As `VectorQuantizer.fit` takes it, at least 2^n_bits rows.
-        y : ignored
-            Taken for scikit-learn's sake.
-        sample_weight : array_like, shape (n,), optional
-            Numbers of at least 0.
-        progress : callable, optional
-            Called with (done, total); returning False stops the training and leaves the quantizer as it was.
-        memory : int or str, optional
-            Host memory for lazy rows, such as ``"1 GiB"``; default 512 MiB.
-
-        Returns
-        -------
-        ResidualQuantizer
-            Itself.
-
-        Raises
-        ------
-        InvalidArgument, InvalidType, FileError, FormatError
-            If a parameter, `X` or `sample_weight` is not allowed or cannot be read.
-        StoppedError
-            If `progress` returned False.
-        """
-        count, callback = params.integer("n_stages", self.n_stages, 1, 64), params.callback("progress", progress)
-        source = read_for(X, self.n_bits)
-        parts = self._checked(count)
+    def _fit(self, source: RowSource, sample_weight: Any, progress: ProgressCallback | None, memory: int) -> None:
+        count, source = params.integer("n_stages", self.n_stages, 1, 64), source.on_host()
+        parts = self._checked(count, source)
         for number, part in enumerate(parts):
-            rows = source.source if number == 0 else _left_of(source, parts[:number])
-            part.fit(rows, None, sample_weight, progress=share_of(callback, number, count), memory=memory)
+            rows = _left_of(source, parts[:number])
+            part._fit(rows, sample_weight, share_of(progress, number, count), memory)
         self._learn(parts, source)
         self._set()
-        return self
+
+    def _given(self, rows: Any) -> RowSource:
+        return super()._given(rows).on_host()
+
+    def _squared_error(self, source: RowSource, sample_weight: Any) -> float:
+        return self._parts[-1]._squared_error(_left_of(source, self._parts[:-1]), sample_weight)
+
+    def _labels(self, source: RowSource) -> Iterator[Labels]:
+        left = source.source
+        for part in self._parts:
+            labels = part._nearest(RowSource(left, False))
+            yield labels
+            left = _left(left, part, labels, source.dtype)
 
     def _set(self) -> None:
         books = np.stack([part.codebook_.astype(np.float64) for part in self._parts])
@@ -129,14 +101,6 @@ class ResidualQuantizer(CodeQuantizer):
             raise ValueError(f"codebooks of {self._parts[0].n_features_in_} for rows of {self.n_features_in_}")
         self._set()
 
-    def _portion_numbers(self, rows: npt.NDArray[Any]) -> list[npt.NDArray[np.int32]]:
-        left, found = rows, []
-        for number, part in enumerate(self._parts):
-            found.append(part.predict(left))
-            if number + 1 < len(self._parts):
-                left = _left(left, part, found[-1], rows.dtype)
-        return found
-
     def _rows(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
         total = np.zeros((len(numbers), self.n_features_in_))
         for number, part in enumerate(self._parts):
@@ -144,8 +108,10 @@ class ResidualQuantizer(CodeQuantizer):
         return as_dtype(total, self._dtype)
 
 
-def _left_of(source: RowSource, parts: Sequence[VectorQuantizer]) -> Any:
-    """What some stages leave of rows: lazily of a source that is read so."""
+def _left_of(source: RowSource, parts: Sequence[VectorQuantizer]) -> RowSource:
+    """What some stages leave of rows: see `made_of`."""
+    if not parts:
+        return source
 
     def leave(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         left = rows
@@ -153,12 +119,10 @@ def _left_of(source: RowSource, parts: Sequence[VectorQuantizer]) -> Any:
             left = _left(left, part, part.predict(left), rows.dtype)
         return left
 
-    return made(source, leave, source.components, _float(source.dtype))
+    return made_of(source, leave, source.components, _float(source.dtype))
 
 
-def _left(
-    rows: npt.NDArray[Any], part: VectorQuantizer, numbers: npt.NDArray[np.int32], dtype: np.dtype[Any]
-) -> npt.NDArray[Any]:
+def _left(rows: npt.NDArray[Any], part: VectorQuantizer, numbers: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Rows less their codewords in a stage."""
     left: npt.NDArray[Any] = (rows.astype(np.float64) - part.codebook_[numbers]).astype(_float(dtype))
     return left

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from clquant.vectors.fixed_point import FixedPoint
 from clquant.vectors.rows import RowSource
-from clquant.vectors.views import made
+from clquant.vectors.views import made_of
 
 ROTATION_BITS = 20  # of rotations: rows of 2^11 numbers of 2^16 have lengths below 2^22, columns below 2^21
 POLAR_BITS = 25  # of iterations to a rotation: rows below 1.1 2^25, columns below 3.1 2^25
@@ -47,15 +47,15 @@ class Rotation:
         """What rotated numbers are multiples of."""
         return self.unit * self.fixed.scale
 
-    def rotated(self, source: RowSource, own: slice) -> Any:
-        """Some numbers of the rotated rows: lazily of a source that is read so."""
+    def rotated(self, source: RowSource, own: slice) -> RowSource:
+        """Some numbers of the rotated rows: see `made_of`."""
         columns, ends = self.whole[:, own], np.iinfo(self.dtype)
 
         def rotate(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
             turned = np.ldexp((whole_rows(self.fixed, rows) - self.center) @ columns, -ROTATION_BITS)
             return np.clip(np.rint(turned / self.unit), ends.min, ends.max)
 
-        return made(source, rotate, columns.shape[1], self.dtype)
+        return made_of(source, rotate, columns.shape[1], self.dtype)
 
     def undone(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """Rows as they were before they were rotated."""

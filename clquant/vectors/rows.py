@@ -59,8 +59,8 @@ class RowSource:
     @property
     def chunk_rows(self) -> int:
         """Rows of a chunk of a store; 1 if it has none."""
-        chunks = getattr(self.source, "chunks", None)
-        return int(chunks[0]) if self.is_lazy and chunks else 1
+        chunks = getattr(self.source, "chunks", None) or (1,)
+        return chunks[0] if isinstance(chunks[0], int) else 1
 
     def on_host(self) -> RowSource:
         """The same rows, downloaded if they are a device array."""

@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant.flow.executors import executor_of
+from clquant.runtime import Buffer, CommandQueue, Rows, copy_rows, open_session
 from clquant.vectors.rows import RowSource
 
 
-def columns(source: RowSource, own: slice) -> Any:
-    """Some numbers of each row, read or made when they are asked for where rows are not in memory."""
-    if executor_of(source.source) is not None or not source.is_lazy:
-        return source.source[:, own]
-    return Columns(source, own)
-
-
-def made(
-    source: RowSource,
-    make: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
-    components: int,
-    dtype: npt.DTypeLike,
-) -> Any:
-    """What a function makes of rows: lazily of those that are read so or that workers have."""
+def columns_of(source: RowSource, own: slice, queue: CommandQueue | None) -> RowSource:
+    """Some numbers of each row: lazily of a source that is read so, on the device of a device array."""
     if executor_of(source.source) is not None:
-        return source.map(lambda rows: make(rows).astype(dtype), components, dtype)
-    view = Made(source, make, components, dtype)
-    return view if source.is_lazy else view.whole()
+        return RowSource(source.source[:, own], True)
+    if source.is_lazy:
+        return RowSource(Columns(source, own), True)
+    if not source.is_on_device:
+        return RowSource(source.source[:, own], False)
+    array, item, width = source.source, source.dtype.itemsize, own.stop - own.start
+    session = open_session(queue, [array])
+    made = session.new_array((source.count, width), array.dtype)
+    given = Rows(cast(Buffer, array.base_data), array.offset + own.start * item, source.components * item)
+    target = Rows(cast(Buffer, made.base_data), made.offset, width * item)
+    copy_rows(session, target, given, source.count, width * item)
+    return RowSource(session.hand_over(made), False)
+
+
+def made_of(
+    source: RowSource, make: Callable[[npt.NDArray[Any]], npt.NDArray[Any]], components: int, dtype: npt.DTypeLike
+) -> RowSource:
+    """What a function makes of rows: lazily of those that are read so or that workers have, else now, in portions."""
+    if source.is_lazy and executor_of(source.source) is None:
+        return RowSource(Made(source, make, components, dtype), True)
+    return RowSource(source.map(lambda rows: make(rows).astype(dtype), components, dtype), source.is_lazy)
 
 
 class Columns:
@@ -64,7 +71,3 @@ class Made:
         """Some rows."""
         first, end, _ = rows.indices(self._source.count)
         return self._make(self._source.read(first, end)).astype(self.dtype)
-
-    def whole(self) -> npt.NDArray[Any]:
-        """All rows, made in portions."""
-        return np.concatenate([self[first : first + len(rows)] for first, rows in self._source.portions()])

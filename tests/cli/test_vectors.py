@@ -48,6 +48,19 @@ def test_rows_there_and_back(rows: npt.NDArray[np.uint8], capsys: pytest.Capture
     ]
 
 
+@pytest.mark.parametrize("dtype", ["u1", pytest.param("i2", marks=pytest.mark.full), "f4"])
+def test_plain_codewords_come_and_go_as_npy(rows: npt.NDArray[np.uint8], dtype: str) -> None:
+    np.save("rows.npy", rows.astype(dtype) * (0.01 if dtype == "f4" else 1))
+    assert call("train rows.npy -n 9 --refine 2 -o book.npy -q") == 0
+    assert call("encode rows.npy --codebook book.npy -o labels.npy -q") == 0
+    assert call("decode labels.npy --codebook book.npy -o again.npy -q") == 0
+    model = VectorQuantizer(9, refine=2).fit(np.load("rows.npy"))
+    assert np.array_equal(np.load("book.npy"), model.codebook_)
+    assert np.load("book.npy").dtype == model.codebook_.dtype
+    assert np.array_equal(np.load("labels.npy"), model.labels_)
+    assert np.array_equal(np.load("again.npy"), model.inverse_transform(model.labels_))
+
+
 def test_product_codes_through_pipes(
     rows: npt.NDArray[np.uint8], capfdbinary: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,7 +79,8 @@ def test_product_codes_through_pipes(
     ("text", "message"),
     [
         ("train rows.npy -n 121 -o x.npz", "n_samples=120 rows; allowed: at least n_codewords=121"),
-        ("train rows.npy -o x.npy", "has the suffix '.npy'; allowed: .npz"),
+        ("train rows.npy -o x.fvecs", "has the suffix '.fvecs'; allowed: .npz, .npy"),
+        ("train rows.npy --n-subspaces 2 --n-bits 2 -o x.npy", "cannot hold the codebooks of codes; allowed: .npz"),
         ("train rows.npy rows.bvecs -o x.npz", "there are 2 inputs; allowed: one file of rows"),
         ("train rows.npy --n-subspaces 4 --n-bits 2 -o x.npz", "6 features; allowed: a multiple of n_subspaces=4"),
         ("train rows.npy --n-bits 2 -o x.npz", "--n-bits is given without --n-subspaces"),
@@ -76,7 +90,8 @@ def test_product_codes_through_pipes(
         ("train none.npy -o x.npz", "there is no such file"),
         ("train bad.npy -n 2 -o x.npz", "is no file of rows"),
         ("train pickle.npy -n 2 -o x.npz", "is no file of rows"),
-        ("encode rows.npy --codebook rows.npy -o x.npy", "no saved quantizer"),
+        ("encode rows.npy --codebook bad.npy -o x.npy", "is no file of rows"),
+        ("encode wide.npy --codebook rows.npy -o x.npy", "7 features, but VectorQuantizer is expecting 6"),
         ("encode wide.npy --codebook book.npz -o x.npy", "7 features, but VectorQuantizer is expecting 6"),
         ("encode nan.npy --codebook book.npz -o x.npy", "NaN or infinity"),
         ("encode rows.npy --codebook book.npz -o x.bvecs", "holds rows of uint8, not"),

@@ -19,14 +19,15 @@ from clquant.cli.common import STDOUT, option, shown
 from clquant.cli.inputs import Source
 from clquant.cli.outputs import Outputs
 from clquant.runtime import FormatError, InvalidArgument
-from clquant.vectors import files, saved
+from clquant.vectors import exchange, files, saved
+from clquant.vectors.base import RowQuantizer
 from clquant.vectors.code_quantizer import CodeQuantizer
 from clquant.vectors.codes import code_bytes
 from clquant.vectors.rows import read_rows
 
 HELP = "quantize rows of numbers: codebooks, product codes"
-MODEL = ".npz"
-KINDS: dict[str, type[saved.Saved]] = {
+MODEL, PLAIN = ".npz", ".npy"
+KINDS: dict[str, type[RowQuantizer]] = {
     kind.__name__: kind for kind in (clquant.VectorQuantizer, clquant.ProductQuantizer, clquant.ResidualQuantizer)
 }
 ROWS = f"rows of numbers: {', '.join(files.SUFFIXES)}"
@@ -50,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     train = verbs.add_parser("train", help="learn codebooks from rows", epilog=EPILOG)
     common.add_inputs(train, ROWS)
-    text = "the codebook's file, .npz"
+    text = "the codebook's file, .npz; .npy has plain codewords (k, d), not of codes"
     option(train, "-o", "--output", required=True, metavar="OUT", traits="everyday", help=text)
     _add_training(train)
     encode = verbs.add_parser("encode", help="rows to labels or codes", epilog=EPILOG)
@@ -62,7 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_output(encode, ".npy, .zarr; codes also .bvecs", "IN-codes.npy beside each input")
     common.add_output(decode, ".npy, .fvecs, .bvecs, .zarr", "IN-rows.npy beside each input")
     for verb in (encode, decode):
-        text = "the file that train wrote"
+        text = "the file that train wrote, or codewords (k, d) in a .npy"
         option(verb, "--codebook", metavar="FILE", required=True, traits="everyday file", help=text)
     for verb in (train, encode, decode, info):
         common.add_json(verb)
@@ -102,14 +103,20 @@ def _train(args: argparse.Namespace) -> int:
     sources = inputs.expand(args.inputs, frozenset(files.SUFFIXES))
     if len(sources) != 1:
         raise InvalidArgument(f"there are {len(sources)} inputs; allowed: one file of rows")
-    target = Outputs(sources, common.files_read(args)).one(args.output, suffixes=(MODEL,))
+    target = Outputs(sources, common.files_read(args)).one(args.output, suffixes=(MODEL, PLAIN))
     begin, source = time.perf_counter(), next(iter(sources))
-    model = _model(args)
+    model, is_plain = _model(args), target.lower().endswith(PLAIN)
+    if is_plain and isinstance(model, CodeQuantizer):
+        raise InvalidArgument(f"the output {shown(target)} cannot hold the codebooks of codes; allowed: {MODEL}")
     rows = _rows(source)
     weights = None if args.sample_weight is None else _weights(args.sample_weight)
     with common.progress_bar(args, "codebook") as progress:
         model.fit(rows, sample_weight=weights, progress=progress, memory=args.memory)
-    model.save(target)
+    if is_plain:
+        with files.written(target, model.codebook_.shape, model.codebook_.dtype) as put:
+            put(model.codebook_)
+    else:
+        model.save(target)
     seconds, count = time.perf_counter() - begin, read_rows(rows).count
     error = model.inertia_ / count
     common.say(
@@ -152,6 +159,8 @@ def _weights(path: str) -> npt.NDArray[Any]:
 
 def _load(args: argparse.Namespace, path: str) -> Any:
     """The quantizer of a file, of whatever kind."""
+    if path.lower().endswith(PLAIN):
+        return exchange.plain(files.opened(pathlib.Path(path)), common.open_queue(args))
     kind = saved.read(path)[0].get("kind")
     if kind not in KINDS:
         raise FormatError(f"{shown(path)} holds a {kind!r}; allowed: {', '.join(KINDS)}")
@@ -165,7 +174,11 @@ def _encode(args: argparse.Namespace) -> int:
         rows = read_rows(_rows(source))
         if isinstance(model, CodeQuantizer):
             width = code_bytes(len(model.codebooks_), (model.codebooks_.shape[1] - 1).bit_length())
-            return (rows.count, width), np.dtype(np.uint8), (model.encode(own) for _, own in rows.portions())
+            return (
+                (rows.count, width),
+                np.dtype(np.uint8),
+                (np.asarray(model.encode(own)) for _, own in rows.portions()),
+            )
         return (rows.count,), np.dtype(np.int32), (model.predict(own) for _, own in rows.portions())
 
     return _each(args, "codes", files.SUFFIXES, make)

@@ -1,0 +1,213 @@
+"""What the quantizers of rows share: parameters of training, `fit`, `score`, files, scikit-learn's conventions."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import params
+from clquant.estimator import Estimator
+from clquant.images.lazy import memory_bytes
+from clquant.params import shown
+from clquant.runtime import CommandQueue, FormatError, InvalidArgument, ProgressCallback
+from clquant.vectors.rows import RowSource, read_rows
+from clquant.vectors.saved import Arrays, State, read, write
+
+Q = TypeVar("Q", bound="RowQuantizer")
+
+
+class RowQuantizer(Estimator):
+    """Base of `VectorQuantizer` and of the quantizers of several codebooks."""
+
+    _kind: str | None = None  # of estimators, for scikit-learn
+    inertia_: float
+    n_iter_: int
+    n_features_in_: int
+
+    def __init__(
+        self, init: Any, n_init: int, max_iter: int, refine: int, random_state: int, queue: CommandQueue | None
+    ) -> None:
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.refine = refine
+        self.random_state = random_state
+        self.queue = queue
+
+    def fit(
+        self: Q,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        progress: ProgressCallback | None = None,
+        memory: Any = None,
+    ) -> Q:
+        """Train the codewords.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d), or path
+            Integers or floats; d at most 2048, at least as many rows as a codebook has codewords. Device arrays,
+            whatever has DLPack, `numpy.memmap`, zarr and h5py arrays, and the paths of .npy, .fvecs and .bvecs files.
+            What is lazy and does not fit `memory` is read in portions in each step.
+        y : ignored
+            Taken for scikit-learn's sake.
+        sample_weight : array_like, shape (n,), optional
+            Numbers of at least 0.
+        progress : callable, optional
+            Called with (done, total); returning False stops the training and leaves the quantizer as it was.
+        memory : int or str, optional
+            Host memory for lazy rows, such as ``"1 GiB"``; default 512 MiB.
+
+        Returns
+        -------
+        The quantizer itself.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType, FileError, FormatError
+            If a parameter, `X` or `sample_weight` is not allowed or cannot be read.
+        StoppedError
+            If `progress` returned False.
+        """
+        callback, most = params.callback("progress", progress), memory_bytes(memory)
+        self._fit(read_rows(X), sample_weight, callback, most)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Any:
+        """`fit`, then `transform` of the same rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As `fit` takes them.
+
+        Returns
+        -------
+        As `transform`.
+
+        Raises
+        ------
+        InvalidArgument, InvalidType, FileError, FormatError
+            As `fit`.
+        """
+        return self.fit(X, y, sample_weight).transform(X)
+
+    def transform(self, X: Any) -> Any:
+        """See the classes."""
+        raise NotImplementedError
+
+    def score(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> float:  # noqa: ARG002
+        """Minus the sum of squared distances of rows to their codewords, or to what their codes stand for.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d), or path
+        y : ignored
+        sample_weight : array_like, shape (n,), optional
+
+        Returns
+        -------
+        float
+            Of whole numbers as `inertia_` is, so the same however rows are cut into portions.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        InvalidArgument, InvalidType, FileError, FormatError
+            If `X` or `sample_weight` is not allowed or cannot be read.
+        """
+        return -self._squared_error(self._given(X), sample_weight)
+
+    def save(self, path: Any) -> None:
+        """Write what was learned, and the parameters, to a file (.npz), whole or not at all.
+
+        Parameters
+        ----------
+        path : path_like
+            An existing file is replaced.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        FileError
+            If it cannot be written.
+        """
+        self._check_fitted("n_features_in_")
+        state, arrays = self._state()
+        plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in self.get_params().items() if k != "queue"}
+        given = {k: v for k, v in plain.items() if isinstance(v, str | int | float | None)}  # no arrays of `init`
+        write(path, {"kind": type(self).__name__, "parameters": given, **state}, arrays)
+
+    @classmethod
+    def load(cls: type[Q], path: Any, *, queue: CommandQueue | None = None) -> Q:
+        """Read what `save` wrote.
+
+        Parameters
+        ----------
+        path : path_like
+        queue : pyopencl.CommandQueue, optional
+            Default: the best device.
+
+        Returns
+        -------
+        The quantizer.
+
+        Raises
+        ------
+        FileError, FormatError
+            If it cannot be read, or is no such file.
+        """
+        header, arrays = read(path)
+        what = shown(os.fspath(path))
+        if header.get("kind") != cls.__name__:
+            raise FormatError(f"{what} holds a {shown(header.get('kind'))}; allowed: a {cls.__name__}")
+        try:
+            made = cls(**header["parameters"])
+            made.set_params(queue=queue)
+            made._restore(header, arrays)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise FormatError(f"{what} is no saved {cls.__name__}: {error}") from error
+        return made
+
+    def _fit(self, source: RowSource, sample_weight: Any, progress: ProgressCallback | None, memory: int) -> None:
+        """Check the parameters, train, and keep what was learned."""
+        raise NotImplementedError
+
+    def _squared_error(self, source: RowSource, sample_weight: Any) -> float:
+        """The weighted sum of squared distances."""
+        raise NotImplementedError
+
+    def _state(self) -> tuple[State, Arrays]:
+        """What was learned, as JSON and arrays."""
+        raise NotImplementedError
+
+    def _restore(self, state: State, arrays: Arrays) -> None:
+        """Take what `_state` gave; `ValueError` if it is not that."""
+        raise NotImplementedError
+
+    def _given(self, rows: Any) -> RowSource:
+        """Rows to be looked at by the codewords."""
+        self._check_fitted("n_features_in_")
+        source = read_rows(rows)
+        if source.components != self.n_features_in_:
+            expecting = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
+            raise InvalidArgument(f"X has {source.components} features, but {expecting}")
+        return source
+
+    def __sklearn_tags__(self) -> Any:
+        """For scikit-learn: an estimator of tables."""
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags  # only scikit-learn asks for this
+
+        return Tags(
+            estimator_type=self._kind,
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(preserves_dtype=[]),
+            input_tags=InputTags(one_d_array=False, two_d_array=True),
+        )
