@@ -1,8 +1,8 @@
 """Numbers that a device's owner may tune: work-group sizes, work a launch, thresholds between forms of equal results.
 
-`PARAMETERS` says what there is. A value is taken from the first of: `force_tuning`, the user's file, which
-`python -m benchmarks.tune` writes for the devices it measured, and `tuning.json` beside this module, the values shipped
-for each family of devices. None of them can change a result: every one only says how the same integers are added up.
+`NAMES` says what there is. A value is taken from the first of: `force_tuning`, the user's file, which
+`python -m benchmarks.tune` writes for the devices it measured, and the values shipped for each family of devices. None
+of them can change a result: every one only says how the same integers are added up.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import os
 import pathlib
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyopencl as cl
 
@@ -35,13 +34,13 @@ _MOST_BYTES = 1 << 20
 Values = Mapping[str, int]
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """A number that engines read by name."""
+class Parameter(NamedTuple):
+    """A number that engines read by name, with the values shipped for families of devices."""
 
-    name: str  # the engine or module, a dot, and what it is
     allowed: tuple[int, ...]  # ascending; what `benchmarks.tune` tries and what a file may say
-    purpose: str  # what it says, for tables and documentation
+    any: int
+    cpu: int | None = None  # where it differs
+    nvidia: int | None = None
 
 
 def _powers(first: int, last: int, step: int = 1) -> tuple[int, ...]:
@@ -49,41 +48,39 @@ def _powers(first: int, last: int, step: int = 1) -> tuple[int, ...]:
     return tuple(1 << exponent for exponent in range(first, last + 1, step))
 
 
-PARAMETERS = (
-    Parameter("batch.group", _powers(0, 6), "work-items that share a small picture in fit_many"),
-    Parameter("batch.groups_a_unit", _powers(0, 6), "work-groups per compute unit in fit_many"),
-    Parameter("batch.pictures", _powers(0, 14), "small pictures a launch in fit_many"),
-    Parameter("counting.group", _powers(0, 8), "work-group size where colours are counted"),
-    Parameter("counting.groups_a_unit", _powers(0, 5), "work-groups per compute unit where cells are counted (CPUs)"),
-    Parameter("counting.table_pixels", (0, *_powers(12, 24, 2)), "most pixels counted by a table, not a histogram"),
-    Parameter("counting.work_items", _powers(8, 22), "most work-items that count one picture's colours"),
-    Parameter("halftone.group", _powers(0, 8), "work-group size of the portable pinwheel"),
-    Parameter("halftone.palette_group", _powers(0, 8), "work-group size of the pinwheel to a palette"),
-    Parameter("kmeans.box_group", _powers(0, 10), "most work-items that cut a box of points across an axis"),
-    Parameter("kmeans.grid_group", _powers(5, 10), "work-group size where groups meet in a launch of many Lloyd steps"),
-    Parameter("kmeans.group", _powers(0, 8), "work-group size of a Lloyd step's assignment"),
-    Parameter("kmeans.groups_a_unit", _powers(0, 7), "work-groups per compute unit of the assignment"),
-    Parameter("kmeans.sketch_group", _powers(0, 10), "work-group size where a sketch's means are made"),
-    Parameter("kmeans.steps_a_launch", _powers(0, 8), "most Lloyd steps of a launch where groups meet"),
-    Parameter("kmeans.steps_a_wait", _powers(0, 6), "Lloyd steps queued before the host looks whether they are done"),
-    Parameter("kmeans.swap_group", _powers(0, 10), "work-group size of a round of swaps in one launch"),
-    Parameter("kmeans.update_group", _powers(0, 10), "work-group size of a Lloyd step's update"),
-    Parameter(
-        "mapping.grid_pays", (1, *_powers(16, 32, 2)), "pixels times colours from which a candidate grid is made"
-    ),
-    Parameter("mapping.group", _powers(0, 8), "work-group size of the nearest-colour mapping"),
-    Parameter("mapping.groups_a_unit", _powers(0, 5), "runs of pixels per compute unit in the mapping (CPUs)"),
-    Parameter("mapping.table_pays", _powers(16, 32, 2), "pixels from which scans make a table of all colours"),
-    Parameter("neuquant.group", _powers(0, 8), "work-group size of a step of the parallel map"),
-    Parameter("quadtree.leaf_group", _powers(0, 7), "work-group size that gathers leaves"),
-    Parameter("quadtree.tile_group", _powers(0, 7), "work-group size that reduces a tile"),
-    Parameter("quadtree.upper_group", _powers(0, 7), "work-group size that reduces the levels above the tiles"),
-    Parameter("transfer.bands", _powers(0, 6), "bands of a picture whose transfers and kernels overlap"),
-    Parameter("vq.decode_group", _powers(0, 8), "work-group size of the VQ decoder"),
-    Parameter("vq.group", _powers(0, 8), "work-group size of the VQ search"),
-    Parameter("vq.train_group", _powers(0, 8), "work-group size of the kernels of VQ training"),
-)
-NAMES = {parameter.name: parameter for parameter in PARAMETERS}
+# By the engine or module, a dot, and what it is.
+NAMES = {
+    "batch.group": Parameter(_powers(0, 6), 64),  # work-items that share a small picture in fit_many
+    "batch.groups_a_unit": Parameter(_powers(0, 6), 16, cpu=4),  # groups a unit in fit_many
+    "batch.pictures": Parameter(_powers(0, 14), 1024, nvidia=2048),  # small pictures a launch in fit_many
+    "counting.group": Parameter(_powers(0, 8), 64, nvidia=256),  # group size where colours are counted
+    "counting.groups_a_unit": Parameter(_powers(0, 5), 4),  # groups a unit where cells are counted (CPUs)
+    "counting.table_pixels": Parameter((0, *_powers(12, 24, 2)), 1 << 18, nvidia=0),  # most pixels counted by a table
+    "counting.work_items": Parameter(_powers(8, 22), 1 << 16),  # most work-items that count one picture's colours
+    "halftone.group": Parameter(_powers(0, 8), 64),  # group size of the portable pinwheel
+    "halftone.palette_group": Parameter(_powers(0, 8), 32),  # group size of the pinwheel to a palette
+    "kmeans.box_group": Parameter(_powers(0, 10), 256, cpu=4, nvidia=1024),  # most items that cut a box of points
+    "kmeans.grid_group": Parameter(_powers(5, 10), 512),  # group size where groups meet in one launch
+    "kmeans.group": Parameter(_powers(0, 8), 64),  # group size of a Lloyd step's assignment
+    "kmeans.groups_a_unit": Parameter(_powers(0, 7), 16, cpu=4),  # groups a unit of the assignment
+    "kmeans.sketch_group": Parameter(_powers(0, 10), 64, cpu=1, nvidia=256),  # group size for a sketch's means
+    "kmeans.steps_a_launch": Parameter(_powers(0, 8), 64),  # most Lloyd steps of a launch where groups meet
+    "kmeans.steps_a_wait": Parameter(_powers(0, 6), 8),  # Lloyd steps queued before the host looks at them
+    "kmeans.swap_group": Parameter(_powers(0, 10), 256, cpu=1),  # group size of a round of swaps in one launch
+    "kmeans.update_group": Parameter(_powers(0, 10), 256, cpu=1),  # group size of a Lloyd step's update
+    "mapping.grid_pays": Parameter((1, *_powers(16, 32, 2)), 1 << 24, nvidia=1 << 28),  # pixels x colours of a grid
+    "mapping.group": Parameter(_powers(0, 8), 64),  # group size of the nearest-colour mapping
+    "mapping.groups_a_unit": Parameter(_powers(0, 5), 4),  # runs of pixels per compute unit in the mapping (CPUs)
+    "mapping.table_pays": Parameter(_powers(16, 32, 2), 1 << 24, nvidia=1 << 20),  # pixels of a table
+    "neuquant.group": Parameter(_powers(0, 8), 256),  # group size of a step of the parallel map
+    "quadtree.leaf_group": Parameter(_powers(0, 7), 32),  # group size that gathers leaves
+    "quadtree.tile_group": Parameter(_powers(0, 7), 32),  # group size that reduces a tile
+    "quadtree.upper_group": Parameter(_powers(0, 7), 64, cpu=1),  # group size of the levels above the tiles
+    "transfer.bands": Parameter(_powers(0, 6), 8),  # bands of a picture whose transfers and kernels overlap
+    "vq.decode_group": Parameter(_powers(0, 8), 256),  # group size of the VQ decoder
+    "vq.group": Parameter(_powers(0, 8), 128),  # group size of the VQ search
+    "vq.train_group": Parameter(_powers(0, 8), 128),  # group size of the kernels of VQ training
+}
 
 _forced: contextvars.ContextVar[Values | None] = contextvars.ContextVar("clquant_tuning", default=None)
 _noted: contextvars.ContextVar[set[str] | None] = contextvars.ContextVar("clquant_tuning_noted", default=None)
@@ -98,8 +95,8 @@ def family(limits: Limits) -> str:
 
 def shipped(name: str) -> dict[str, int]:
     """Return the values shipped for a family: ``"any"``, ``"cpu"`` or ``"nvidia"``."""
-    families = json.loads((pathlib.Path(__file__).with_name(FILE)).read_text(encoding="utf-8"))
-    return {**families["any"], **families[name]}
+    own = {parameter: getattr(found, name) for parameter, found in NAMES.items()}
+    return {parameter: NAMES[parameter].any if number is None else number for parameter, number in own.items()}
 
 
 def user_file() -> pathlib.Path | None:
