@@ -51,7 +51,7 @@ def warn_of_dark(largest: int, argument: str) -> None:
 
 
 def _callers_level() -> int:
-    """How far above `warn_of_dark` the first frame outside this package is."""
+    """Count the frames from `warn_of_dark` up to the first outside this package."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back

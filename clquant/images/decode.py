@@ -40,7 +40,7 @@ def narrowed(values: Samples) -> npt.NDArray[np.uint8]:
 
 
 def to_samples(array: npt.NDArray[Any], argument: str, max_bits: int = 8) -> Samples:
-    """As `to_uint8`, but with 16 for `max_bits` uint16 arrays stay what they are, in the host's byte order."""
+    """Convert an array as `to_uint8` does, but keep uint16 with 16 for `max_bits`, in the host's byte order."""
     if max_bits < 16 or array.dtype.newbyteorder("=") != np.uint16:
         return to_uint8(array, argument)
     warn_of_dark(int(array.max(initial=0)), argument)
@@ -80,7 +80,7 @@ def from_file(path: str, argument: str, max_bits: int = 8) -> Samples:
 
 
 def from_bytes(data: bytes, argument: str, max_bits: int = 8) -> Samples:
-    """As `from_file`, of a file's bytes."""
+    """Read the first frame of a file's bytes."""
     with opened(data, argument) as (image, nbytes):
         return first_frame(image, nbytes, argument, max_bits)
 

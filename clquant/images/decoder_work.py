@@ -1,4 +1,4 @@
-"""What picture files ask of their decoders beyond their pixels: refused before it is done, where bytes buy too much.
+"""Reject picture files whose decoding cost is out of proportion to their size.
 
 A file of a few bytes per unit can hold passes over all coefficients of a picture (JPEG's scans), comments between plain
 numbers (PPM), strips of a row (TIFF) and frames. Decoders take each, at a cost that has nothing to do with the pixels.
@@ -55,7 +55,7 @@ def check_work(image: PIL.Image.Image, nbytes: int) -> None:
 
 
 def frame_count(image: PIL.Image.Image, nbytes: int) -> int:
-    """How many frames a picture says it has; 1 of what is no animation."""
+    """Return the number of frames that a picture states; 1 if it is no animation."""
     most = min(MAX_FRAMES, nbytes // BYTES_PER_FRAME.get(image.format or "", BYTES_PER_OTHER_FRAME) + 1)
     file = getattr(image, "fp", None)
     if image.format == "TIFF" and file is not None:
@@ -71,7 +71,7 @@ def frame_count(image: PIL.Image.Image, nbytes: int) -> int:
 
 
 def hidden_pictures(image: PIL.Image.Image) -> int:
-    """How many pictures at a file's beginning are none of its frames: an APNG may have one, for viewers of stills."""
+    """Count the pictures before a file's first frame: an APNG may have one, for viewers of stills."""
     return int(image.format == "PNG" and bool(image.info.get("default_image")))
 
 
@@ -89,7 +89,7 @@ def _sought_frames(image: PIL.Image.Image, most: int) -> int:
 
 
 def _count(file: BinaryIO, what: bytes) -> int:
-    """How often one or two bytes stand anywhere in a file, at least."""
+    """Count one or two bytes anywhere in a file."""
     file.seek(0)
     found, last = 0, b""
     while part := file.read(_PART):

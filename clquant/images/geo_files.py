@@ -64,20 +64,11 @@ class GeoTiff(os.PathLike[str]):
 
 @dataclass(frozen=True)
 class Layout:
-    """How a file is laid out.
-
-    Attributes
-    ----------
-    cog : bool
-    factors : tuple of int
-        Of the smaller copies.
-    resampling : str
-        ``"nearest"`` or ``"mode"``.
-    """
+    """A file's layout."""
 
     cog: bool
-    factors: tuple[int, ...]
-    resampling: str
+    factors: tuple[int, ...]  # of the smaller copies
+    resampling: str  # ``"nearest"`` or ``"mode"``
 
 
 def layout_of(out: object, place: Place, shape: tuple[int, ...]) -> Layout:
@@ -104,30 +95,14 @@ def halvings(height: int, width: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a raster lies, and what else a file of results keeps of it.
+    """A raster's place on the map, and the metadata that files of results keep."""
 
-    Attributes
-    ----------
-    profile : dict
-        The coordinate system and transformation, as rasterio takes them.
-    points : (list, object) or None
-        Ground control points and their system.
-    rpcs : object or None
-        Coefficients of a sensor's model.
-    tags : dict
-        The raster's metadata.
-    overviews : list of int
-        Factors of the smaller copies that it has.
-    cog : bool
-        Whether it has the layout of a cloud-optimized GeoTIFF.
-    """
-
-    profile: dict[str, Any]
-    points: tuple[list[Any], Any] | None
-    rpcs: Any
-    tags: dict[str, str]
-    overviews: list[int]
-    cog: bool
+    profile: dict[str, Any]  # the coordinate system and transformation, as rasterio takes them
+    points: tuple[list[Any], Any] | None  # ground control points and their system
+    rpcs: Any  # coefficients of a sensor's model, or None
+    tags: dict[str, str]  # the raster's metadata
+    overviews: list[int]  # factors of the smaller copies that it has
+    cog: bool  # whether it has the layout of a cloud-optimized GeoTIFF
 
 
 NOWHERE = Place({}, None, None, {}, [], cog=False)

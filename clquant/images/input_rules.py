@@ -1,4 +1,4 @@
-"""What people hold -> device buffers, and back.
+"""From what people hold to device buffers, and back.
 
 The rules, for every engine:
 
@@ -174,7 +174,7 @@ def _to_array(source: Any, argument: str, max_bits: int) -> decode.Samples:
 
 
 def detached(source: Any, argument: str = "image") -> Any:
-    """What an iterator gave, safe from its next step: PIL images are read now, arrays copied, the rest is as it was.
+    """Make an iterator's item safe from its next step: read PIL images, copy arrays, leave the rest.
 
     ``PIL.ImageSequence.Iterator`` gives one image again and again, and moves it to another frame each time; readers of
     videos give one array again and again.

@@ -1,4 +1,4 @@
-"""What metadata of picture files take beyond their bytes: refused before a decoder unpacks or copies it.
+"""Reject picture files whose metadata unpack to far more than their bytes, before a decoder does so.
 
 A kilobyte of a PNG's text unpacks to a megabyte, and the values of any number of tags, in a TIFF or in EXIF data, may
 be the same bytes, which readers copy for each. Newer releases of Pillow bound the tags themselves.
@@ -170,7 +170,7 @@ def _packed_anywhere(file: BinaryIO) -> Iterator[_Chunk]:
 
 
 def _tags_of_jpeg(file: BinaryIO) -> Iterator[bytes]:
-    """What a JPEG has in the form of a TIFF: EXIF data, in one or more segments, and the list of its pictures."""
+    """Yield the parts of a JPEG in the form of a TIFF: EXIF data, of any number of segments, and lists of pictures."""
     exif = bytearray()
     for kind, at, size in segments(file, 0):
         if kind == START_OF_SCAN:
@@ -187,7 +187,7 @@ def _tags_of_jpeg(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _tiff_marks(file: BinaryIO) -> Iterator[int]:
-    """Where a file may hold EXIF data."""
+    """Yield the places of a file that may begin EXIF data."""
     marks = re.compile(b"|".join(map(re.escape, _TIFF_HEADS)))
     for at, part in _parts(file, 3):
         yield from (at + found.start() for found in marks.finditer(part))

@@ -31,18 +31,10 @@ _REPETITIONS = {"GIF"}
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame.
+    """One frame."""
 
-    Attributes
-    ----------
-    pixels : ndarray of uint8
-        (H, W), (H, W, 3) or (H, W, 4), as `clquant.images` reads pictures.
-    delay_ms : int
-        How long it stands.
-    """
-
-    pixels: npt.NDArray[np.uint8]
-    delay_ms: int
+    pixels: npt.NDArray[np.uint8]  # (H, W), (H, W, 3) or (H, W, 4), as `clquant.images` reads pictures
+    delay_ms: int  # how long it stands
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """The pixels; for `numpy.asarray`, and so that a frame is taken wherever a picture is."""
@@ -52,21 +44,12 @@ class Frame:
 
 @dataclass(frozen=True)
 class About:
-    """What a file's head says of its frames.
+    """The frames of a file, as its head states them."""
 
-    Attributes
-    ----------
-    count : int
-        Frames; 1 for a still picture.
-    width, height : int
-    plays : int
-        How often they are shown; 0 for ever.
-    """
-
-    count: int
+    count: int  # 1 for a still picture
     width: int
     height: int
-    plays: int
+    plays: int  # how often they are shown; 0 for ever
 
 
 def about(source: str | bytes, argument: str) -> About:

@@ -59,7 +59,7 @@ def _is_group(path: str) -> bool:
 
 
 def _multiscales(group: Any) -> Any:
-    """What a group tells of its levels; None if it tells nothing."""
+    """Return a group's description of its levels, or None."""
     if group is None:
         return None
     attributes = dict(group.attrs)

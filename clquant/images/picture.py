@@ -17,13 +17,7 @@ from clquant.images.decode import Samples
 from clquant.images.lazy import LazyRows
 from clquant.images.strided import packed
 from clquant.images.upload import SentRows, parts
-from clquant.runtime import (
-    Array,
-    Buffer,
-    DeviceMemoryError,
-    Scope,
-    Session,
-)
+from clquant.runtime import Array, Buffer, DeviceMemoryError, Scope, Session
 
 ImageLike = Any
 # Images on the host, whose results are there too; for signatures.
@@ -33,32 +27,17 @@ SMALL = 8  # times as large a result: the upload of its picture does not count
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture that was read: exactly one of `array`, `device_array` and `lazy` holds its pixels.
-
-    Attributes
-    ----------
-    height, width, channels : int
-    gray : bool
-        Whether the input was two-dimensional, so that results of its shape are too.
-    array : ndarray of uint8 or uint16, shape (H, W, C), C-contiguous, or None
-    device_array : pyopencl.array.Array of uint8 or uint16, or None
-    sent : SentRows or None
-        Of a picture on the host that is on its way to the device.
-    lazy : LazyRows or None
-        Of a picture that is read in parts.
-    origin : pair of int
-        Row and column of the first pixel in the picture that this one is cut from, for what depends on places.
-    """
+    """A picture that was read: exactly one of `array`, `device_array` and `lazy` holds its pixels."""
 
     height: int
     width: int
     channels: int
-    gray: bool
-    array: Samples | None = None
-    device_array: Array | None = None
-    sent: SentRows | None = None
-    lazy: LazyRows | None = None
-    origin: tuple[int, int] = (0, 0)
+    gray: bool  # whether the input was two-dimensional, so that results of its shape are too
+    array: Samples | None = None  # (H, W, C), C-contiguous
+    device_array: Array | None = None  # of uint8 or uint16
+    sent: SentRows | None = None  # of a picture on the host that is on its way to the device
+    lazy: LazyRows | None = None  # of a picture that is read in parts
+    origin: tuple[int, int] = (0, 0)  # row and column of its first pixel in the picture that it is cut from
 
     @property
     def on_device(self) -> bool:
@@ -80,7 +59,7 @@ class Picture:
 
     @property
     def dtype(self) -> type[np.uint8 | np.uint16]:
-        """Of the values."""
+        """uint8 or uint16, of a value."""
         return np.uint16 if self.bits == 16 else np.uint8
 
     @property

@@ -82,7 +82,7 @@ class _Header:
 
 
 def _header(data: bytes | mmap.mmap) -> _Header | None:
-    """That of a file that this module is for."""
+    """Read the header of a file that this module is for; None of others."""
     kind = bytes(data[:2])
     if kind in (b"II", b"MM"):
         directory = directory_of(data)
@@ -234,7 +234,7 @@ def _tiff_of(values: Values, kept: dict[int, Field]) -> bytes:
 
 
 def _ppm_header(data: bytes | mmap.mmap) -> _Header | None:
-    """That of a colour picture of more than 8 bits a value; None of others."""
+    """Read the header of a colour picture of more than 8 bits a value; None of others."""
     head, numbers, at = bytes(data[:_MAX_HEADER]), [], 2
     for _ in range(3):
         token = _TOKEN.match(head, at)

@@ -1,43 +1,32 @@
-"""The first directory of a TIFF, without a library: what decides how a file is read."""
+"""The first directory of a TIFF, without a library, and the bounds of what it may claim."""
 
 from __future__ import annotations
 
+import mmap
 import os
 import struct
 
+from clquant.images.tiff_layout import INTEGERS, entries
 from clquant.runtime import FileError
 
 WIDTH, HEIGHT = 256, 257
-_MOST_TAGS = 4096
 # Blank tiles and those left out take the most pixels for a byte; each tile has its place, of four bytes at least.
 MAX_PIXELS_PER_BYTE = 1 << 17
 _FREE_TILES, _BYTES_PER_TILE = 4000, 4
-# Types whose values are read, if there is one: 8, 16, 32 and 64 bits.
-_INTEGERS = {1: "B", 3: "H", 4: "I", 16: "Q"}
 
 
 def first_directory(path: str) -> dict[int, int]:
     """The tags of a TIFF's first directory, with the values of those that are one integer, else 0."""
     try:
-        with open(path, "rb") as file:
-            head = file.read(16)
-            order = {b"II": "<", b"MM": ">"}[head[:2]]
-            version = struct.unpack(order + "H", head[2:4])[0]
-            if version not in (42, 43):
-                return {}
-            place, count, entry = ("I", "H", 12) if version == 42 else ("Q", "Q", 20)
-            file.seek(struct.unpack_from(order + place, head, 4 if version == 42 else 8)[0])
-            found = struct.unpack(order + count, file.read(struct.calcsize(count)))[0]
-            data = file.read(min(found, _MOST_TAGS) * entry)
-    except (OSError, KeyError, struct.error, ValueError, OverflowError):
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            order, is_big, found = entries(data) or ("", False, [])
+            tags = {}
+            for tag, kind, count, at in found:
+                is_one = count == 1 and kind in INTEGERS and struct.calcsize(INTEGERS[kind]) <= (8 if is_big else 4)
+                tags[tag] = struct.unpack_from(order + INTEGERS[kind], data, at)[0] if is_one else 0
+            return tags
+    except (OSError, ValueError, struct.error):  # an empty file has no memory to map
         return {}
-    tags = {}
-    for at in range(0, len(data) - entry + 1, entry):
-        tag, kind, length = struct.unpack_from(order + "HH" + place, data, at)
-        is_one = length == 1 and kind in _INTEGERS and struct.calcsize(_INTEGERS[kind]) <= struct.calcsize(place)
-        value_at = at + 4 + struct.calcsize(place)
-        tags[tag] = struct.unpack_from(order + _INTEGERS[kind], data, value_at)[0] if is_one else 0
-    return tags
 
 
 def check_claim(path: str, sides: tuple[int, int], tile: tuple[int, int]) -> None:

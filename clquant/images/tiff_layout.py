@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 # struct's letters of integers, and bytes of all types that may be copied.
-_INTEGERS = {1: "B", 3: "H", 4: "I", 16: "Q"}
+INTEGERS = {1: "B", 3: "H", 4: "I", 16: "Q"}
 _BYTES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 7: 1, 16: 8}
 _MOST_TAGS = 4096
 
@@ -25,27 +25,18 @@ class Field:
 
 @dataclass(frozen=True)
 class Directory:
-    """A TIFF's first directory.
+    """A TIFF's first directory."""
 
-    Attributes
-    ----------
-    order : str
-        ``"<"`` or ``">"``.
-    is_big : bool
-        Whether the file is a BigTIFF.
-    fields : mapping of int to Field
-    """
-
-    order: str
-    is_big: bool
+    order: str  # ``"<"`` or ``">"``
+    is_big: bool  # whether the file is a BigTIFF
     fields: Mapping[int, Field]
 
     def integers(self, tag: int, default: tuple[int, ...] = ()) -> tuple[int, ...]:
         """A tag's values; `default` if it is not there or has none of integers."""
         field = self.fields.get(tag)
-        if field is None or field.kind not in _INTEGERS:
+        if field is None or field.kind not in INTEGERS:
             return default
-        letter = _INTEGERS[field.kind]
+        letter = INTEGERS[field.kind]
         return struct.unpack(f"{self.order}{len(field.data) // struct.calcsize(letter)}{letter}", field.data)
 
     def integer(self, tag: int, default: int = 0) -> int:
@@ -53,38 +44,47 @@ class Directory:
         return (self.integers(tag) or (default,))[0]
 
 
-def directory_of(data: bytes | mmap.mmap) -> Directory | None:
-    """The first directory of a file; None of what is no TIFF, or is cut off."""
+def entries(data: bytes | mmap.mmap) -> tuple[str, bool, list[tuple[int, int, int, int]]] | None:
+    """Byte order, whether it is big, and each tag's number, type, count and place; None of no TIFF, or one cut off."""
     try:
         order = {b"II": "<", b"MM": ">"}[bytes(data[:2])]
-        version = struct.unpack_from(order + "H", data, 2)[0]
-        if version not in (42, 43):
-            return None
-        is_big = version == 43
+        is_big = {42: False, 43: True}[struct.unpack_from(order + "H", data, 2)[0]]
         number, place, entry = ("Q", "Q", 20) if is_big else ("H", "I", 12)
         at = struct.unpack_from(order + place, data, 8 if is_big else 4)[0]
         count = struct.unpack_from(order + number, data, at)[0]
         if count > _MOST_TAGS:
             return None
-        fields = {}
         at += struct.calcsize(number)
-        inline = struct.calcsize(place)
-        for begin in range(at, at + entry * count, entry):
-            tag, kind, length = struct.unpack_from(order + "HH" + place, data, begin)
+        begins = range(at, at + entry * count, entry)
+        values_at = 4 + struct.calcsize(place)
+        found = [(*struct.unpack_from(order + "HH" + place, data, begin), begin + values_at) for begin in begins]
+    except (KeyError, struct.error, ValueError, OverflowError):
+        return None
+    return order, is_big, found
+
+
+def directory_of(data: bytes | mmap.mmap) -> Directory | None:
+    """The first directory of a file; None of what is no TIFF, or is cut off."""
+    found = entries(data)
+    if found is None:
+        return None
+    order, is_big, tags = found
+    place, inline, fields = *(("Q", 8) if is_big else ("I", 4)), {}
+    try:
+        for tag, kind, length, value in tags:
             nbytes = _BYTES.get(kind, 0) * length
-            value = begin + 4 + inline
             if nbytes > inline:
                 value = struct.unpack_from(order + place, data, value)[0]
             if 0 < nbytes <= len(data) - value:
                 fields[tag] = Field(kind, bytes(data[value : value + nbytes]))
-    except (KeyError, struct.error, ValueError, OverflowError):
+    except struct.error:
         return None
     return Directory(order, is_big, fields)
 
 
 def integer_field(order: str, kind: int, *values: int) -> Field:
     """A field of integers."""
-    return Field(kind, struct.pack(f"{order}{len(values)}{_INTEGERS[kind]}", *values))
+    return Field(kind, struct.pack(f"{order}{len(values)}{INTEGERS[kind]}", *values))
 
 
 def with_directory(content: bytes | bytearray, order: str, is_big: bool, fields: Mapping[int, Field]) -> bytes:

@@ -41,7 +41,7 @@ class SentRows:
 
     @property
     def cuts(self) -> list[int]:
-        """Where each part ends."""
+        """The row after each part's last."""
         return [row1 for _, row1 in self._parts]
 
     def begin(self, rows: int) -> None:

@@ -1,4 +1,4 @@
-"""How far one picture is from another: mean squared error, PSNR, structural similarity, and what an eye would see."""
+"""Differences of two pictures: mean squared error, PSNR, structural similarity, and what an eye would see."""
 
 from clquant.quality.differences import blurred_color_difference, color_difference
 from clquant.quality.similarity import ssim

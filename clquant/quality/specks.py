@@ -1,4 +1,4 @@
-"""How many pixels are far off: what means over a picture do not show."""
+"""The share of pixels that are far off, which means over a picture do not show."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class device_errors(driver_call):  # noqa: N801 - read as a function; a generato
 
 
 def device_error(error: cl.Error, doing: str) -> DeviceError | DeviceMemoryError:
-    """What stands for an error of PyOpenCL's (see `device_errors`)."""
+    """Return the error to raise for one of PyOpenCL's (see `device_errors`)."""
     if is_out_of_memory(error):
         return DeviceMemoryError(f"the device ran out of memory in {doing}: {error}")
     return DeviceError(f"the device failed in {doing}: {error}")

@@ -19,13 +19,7 @@ class Profile:
         self._events: list[tuple[str, bool, cl.Event]] = []
 
     def add(self, name: str, is_kernel: bool, event: cl.Event) -> None:
-        """Keep an event under a kernel's or a copy's name.
-
-        Parameters
-        ----------
-        is_kernel : bool
-            False for copies between host and device; fills and copies within the device count as kernels.
-        """
+        """Keep an event under a name; fills and copies within the device count as kernels, those to the host do not."""
         self._events.append((name, is_kernel, event))
 
     def by_name(self) -> dict[str, float]:
@@ -42,11 +36,11 @@ class Profile:
         return sum(ms for name, ms in self.by_name().items() if name not in copies)
 
     def counts(self) -> dict[str, int]:
-        """How often each kernel or copy was queued."""
+        """Count the launches of each kernel or copy."""
         return dict(Counter(name for name, _, _ in self._events))
 
     def launches(self) -> int:
-        """How many kernels, fills and copies within the device were queued."""
+        """Count the kernels, fills and copies within the device."""
         return sum(is_kernel for _, is_kernel, _ in self._events)
 
 

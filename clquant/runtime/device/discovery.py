@@ -32,7 +32,7 @@ _idle_queues: collections.defaultdict[int, collections.deque[cl.CommandQueue]] =
 
 
 class _Lease:
-    """What a thread holds as long as it has a queue to itself."""
+    """A thread's hold on a queue; dropped, the queue is free for the next thread."""
 
     def __init__(self, queue: cl.CommandQueue, idle: collections.deque[cl.CommandQueue]) -> None:
         self.queue = queue
@@ -147,12 +147,7 @@ def describe(device: cl.Device) -> str:
 
 
 def remarks(device: cl.Device) -> list[str]:
-    """What a person should know of a device before using it.
-
-    Parameters
-    ----------
-    device : pyopencl.Device
-    """
+    """List remarks on a device that a person should read before using it."""
     return [f"unfit: {unfit(device)} (clquant devices --check)"] if unfit(device) else []
 
 

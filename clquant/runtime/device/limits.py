@@ -1,4 +1,4 @@
-"""What a device can do, as data: read once per device, and lowered by `CLQUANT_LIMITS` for tests."""
+"""Capabilities of a device: read once per device, and lowered by `CLQUANT_LIMITS` for tests."""
 
 from __future__ import annotations
 

@@ -85,15 +85,10 @@ class _Owner:
 
 
 class PinnedPool:
-    """The page-locked memory of one device in one context. All methods may be called from any thread.
-
-    Attributes
-    ----------
-    uploads, downloads : pyopencl.CommandQueue
-        For copies that overlap a job's kernels.
-    """
+    """The page-locked memory of one device in one context. All methods may be called from any thread."""
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
+        # For copies that overlap a job's kernels.
         self.uploads = cl.CommandQueue(context, device)
         self.downloads = cl.CommandQueue(context, device)
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Where programs keep what they compile, and what PoCL and PyOpenCL do where nothing can be written there."""
+"""Folders of compiled programs; PoCL and PyOpenCL made to work where nothing can be written there."""
 
 from __future__ import annotations
 

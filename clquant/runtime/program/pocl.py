@@ -1,4 +1,4 @@
-"""What differs where programs are built for PoCL."""
+"""Building programs for PoCL."""
 
 from __future__ import annotations
 

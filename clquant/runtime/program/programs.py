@@ -52,7 +52,7 @@ class Program:
 
 @functools.cache
 def kernel_folder() -> pathlib.Path:
-    """Where the kernel files are: inside an installed package, or `cl/` beside it in a checkout."""
+    """Return the folder of kernel files: inside an installed package, or `cl/` beside it in a checkout."""
     package = pathlib.Path(__file__).parents[2]
     installed = package / "kernels"
     return installed if installed.is_dir() else package.parent / "cl"
@@ -82,7 +82,7 @@ def full_source(file: str, constants: Constants) -> str:
 
 
 def cache_folder() -> pathlib.Path | None:
-    """Where compiled programs are kept: `CLQUANT_CACHE_DIR`, else the system's cache folder; None turns it off.
+    """Return the folder of compiled programs: `CLQUANT_CACHE_DIR`, else the system's cache folder; None turns it off.
 
     `CLQUANT_CACHE_DIR` set to an empty string turns the cache off.
     """
@@ -98,20 +98,12 @@ def _cache_path(device: cl.Device, source: str) -> pathlib.Path | None:
     if folder is None or device.platform.name in NOT_CACHED:
         return None
     platform = device.platform
-    fields = [
-        platform.name,
-        platform.version,
-        device.name,
-        device.version,
-        device.driver_version,
-        *OPTIONS,
-        source,
-    ]
+    fields = [platform.name, platform.version, device.name, device.version, device.driver_version, *OPTIONS, source]
     return folder / (_sha256("\0".join(fields).encode()).hex() + ".bin")
 
 
 def _seal(path: pathlib.Path, content: bytes) -> bytes:
-    """What ties a program to its name, which says what it was compiled from and for: a copy under another is none."""
+    """Hash a program with its name, which stands for source and device: a copy under another name is refused."""
     return _sha256(path.stem.encode() + b"\0" + content)
 
 
@@ -138,7 +130,7 @@ def _load_binary(context: cl.Context, device: cl.Device, path: pathlib.Path) -> 
 
 
 def _binary_of(program: cl.Program, device: cl.Device) -> bytes:
-    """What a device runs; the binaries of other devices, for which the program was not built, are empty."""
+    """Return a device's binary; those of other devices, for which the program was not built, are empty."""
     devices: list[cl.Device] = cast(Any, program.get_info(cl.program_info.DEVICES))
     binaries: list[bytes] = cast(Any, program.get_info(cl.program_info.BINARIES))
     # PoCL lists binaries of those devices only that it was built for.

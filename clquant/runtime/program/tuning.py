@@ -100,7 +100,7 @@ def shipped(name: str) -> dict[str, int]:
 
 
 def user_file() -> pathlib.Path | None:
-    """Where `benchmarks.tune` keeps what it measured: in the folder of compiled programs; None where that is off."""
+    """Return the file of `benchmarks.tune`: in the folder of compiled programs; None where that is off."""
     folder = cache_folder()
     return None if folder is None else folder / FILE
 

@@ -30,13 +30,7 @@ def sent_in_turn(nbytes: int, limits: Limits) -> bool:
 
 
 class Upload:
-    """A copy of a C-contiguous host array into a buffer at a byte offset, begun at once.
-
-    Attributes
-    ----------
-    ordered : bool
-        Whether what is queued from now on waits for the copy.
-    """
+    """A copy of a C-contiguous host array into a buffer at a byte offset, begun at once."""
 
     def __init__(
         self,
@@ -47,7 +41,7 @@ class Upload:
         offset: int = 0,
         idle: bool = False,
     ) -> None:
-        self.ordered = False
+        self.ordered = False  # whether what is queued from now on waits for the copy
         self._queue = queue
         self._direct: cl.Event | None = None
         self._staged: StagedUpload | None = None

@@ -18,7 +18,7 @@ from clquant.runtime.transfer.copy import order_commands
 
 @dataclass(frozen=True)
 class Rows:
-    """Where rows lie in a buffer."""
+    """Rows in a buffer."""
 
     buffer: cl.Buffer
     begin: int  # bytes before the first
@@ -26,7 +26,7 @@ class Rows:
 
     @property
     def origin(self) -> tuple[int, int]:
-        """Where they begin, in bytes of a row and in rows."""
+        """Their beginning, in bytes of a row and in rows."""
         return self.begin % self.pitch, self.begin // self.pitch
 
 
