@@ -7,8 +7,8 @@ a palette.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
+from contextlib import AbstractContextManager
 
 from clquant import runtime
 from clquant.color.palette import Palette
@@ -25,10 +25,9 @@ MEMORY_PER_PALETTE = 256
 """On a device with much memory one part in so many may hold a kept palette: tables of all colours take 16 to 96 MB."""
 
 
-@contextlib.contextmanager
 def open_palette(
     session: runtime.Session, palette: Palette, space: Space, expected_pixels: int, metric: str = "l2"
-) -> Iterator[PaletteOnDevice]:
+) -> AbstractContextManager[PaletteOnDevice]:
     """A palette whose device memory lasts as long as the block."""
 
     def make(scope: runtime.Scope) -> PaletteOnDevice:
@@ -36,8 +35,7 @@ def open_palette(
 
     key = _key(session, palette, space, expected_pixels, metric) if len(palette) <= MAX_COLORS else None
     most = max(MAX_BYTES, session.limits.global_memory // MEMORY_PER_PALETTE)
-    with runtime.cached_job(session, key, make, lambda made: made.made_bytes <= most) as made:
-        yield made
+    return runtime.cached_job(session, key, make, lambda made: made.made_bytes <= most)
 
 
 def _key(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -63,14 +62,14 @@ def index_type(size: int) -> str:
     return "uchar" if size <= 256 else "ushort"
 
 
-@contextlib.contextmanager
-def open_search(session: Session, codebook: npt.NDArray[np.integer[Any]], shape: BlockShape) -> Iterator[Search]:
+def open_search(
+    session: Session, codebook: npt.NDArray[np.integer[Any]], shape: BlockShape
+) -> AbstractContextManager[Search]:
     """Open a `Search` whose buffers last as long as the block; a small codebook's is reused from an earlier job."""
     key = None
     if codebook.nbytes <= MOST_KEPT:
         key = "search", codebook.tobytes(), shape, session.choose(VARIANTS).name
-    with cached_job(session, key, partial(Search, session, codebook=codebook, shape=shape)) as search:
-        yield search
+    return cached_job(session, key, partial(Search, session, codebook=codebook, shape=shape))
 
 
 class Search:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from clquant import params
 from clquant.flow.executors import on_collections
 from clquant.flow.result_files import writing
-from clquant.images import ImageLike, lazy, read_parts
+from clquant.images import ImageLike, lazy
 from clquant.runtime import FormatError, InvalidType, Progress
 from clquant.vq.coder import BlockCoder, HostTable, Pixels, Report, Size, Table, opened_table
 from clquant.vq.container import clvq_format
@@ -49,13 +49,7 @@ def compress_to(
     embed = params.boolean("embed_codebook", embed)
     if not hasattr(file, "write"):
         raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for writing")
-    compressor = Compressor.of(coder, codec.state_size, codec.tolerance)
-    _compress(compressor, file, image, embed, report, memory)
-
-
-@on_collections("compress")
-def _compress(compressor: Compressor, file: Sink, image: ImageLike, embed: bool, report: Progress, memory: Any) -> None:
-    compressor.write(file, read_parts(image, memory=memory), embed, report)
+    Compressor.of(coder, codec.state_size, codec.tolerance).write(file, image, embed, report, memory)
 
 
 def decompress_from(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
@@ -116,16 +115,14 @@ class ContextTables:
     has_pairs: bool
 
 
-@contextlib.contextmanager
 def open_contexts(
     session: Session, codebook: npt.NDArray[np.uint8], block: BlockShape, pixels: int, own: bool
-) -> Iterator[Contexts]:
+) -> AbstractContextManager[Contexts]:
     """`Contexts` that last as long as the block: those of an earlier job with the codebook, if it is small."""
     shape, key = ContextShape(len(codebook), pixels), None
     if codebook.nbytes <= MOST_KEPT and (own or shape.groups * shape.stride <= _MOST_KEPT_ENTRIES):
         key = "contexts", codebook.tobytes(), block, shape
-    with cached_job(session, key, lambda scope: Contexts(session, scope, codebook, block, pixels)) as contexts:
-        yield contexts
+    return cached_job(session, key, lambda scope: Contexts(session, scope, codebook, block, pixels))
 
 
 class Contexts:

@@ -11,12 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import flow, images, params
-from clquant.runtime import (
-    InvalidArgument,
-    Progress,
-    Session,
-    open_session,
-)
+from clquant.flow.executors import on_collections
+from clquant.runtime import InvalidArgument, Progress, Session, open_session
 from clquant.training.blocks import BlockShape
 from clquant.vq.coder import BlockCoder
 from clquant.vq.coding.bands import BandCoder, BandLayout, CodedBand
@@ -70,8 +66,10 @@ class Compressor:
         allowed = params.real("tolerance", tolerance, 0, 65025)
         return cls(coder, states, int(allowed * coder.shape.components))
 
-    def write(self, file: Sink, picture: images.Picture, embed: bool, progress: Progress) -> None:
+    @on_collections("compress")
+    def write(self, file: Sink, image: images.ImageLike, embed: bool, progress: Progress, memory: Any) -> None:
         """Write a picture to a binary file."""
+        picture = images.read_parts(image, memory=memory)
         header = self._header(picture.height, picture.width, embed)
         session = open_session(self.coder.queue, images.device_arrays([picture]))
         halves = Progress((lambda n, total: progress.report(n // 2, total)) if progress.wanted else None)
