@@ -9,15 +9,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from clquant import flow, params
 from clquant.color import spaces
 from clquant.color.palette import Palette, as_palette
-from clquant.images import ImageLike, Picture
+from clquant.images import ImageLike, Picture, device_arrays
 from clquant.mapping.palette_cache import open_palette
 from clquant.mapping.palette_on_device import METRICS
 from clquant.mapping.search import search_of
-from clquant.runtime import CommandQueue, Scope, Session
+from clquant.runtime import CommandQueue, Progress, Scope, Session, open_session
 
 FILE = "mapping/error.cl"
 ITEMS, GROUP = 4096, 64
@@ -87,9 +88,17 @@ def summed_error(
     return found
 
 
+def error_of(picture: Picture, indices: npt.NDArray[Any], palette: Palette, queue: CommandQueue | None) -> float:
+    """Return the mean squared error a channel, in sRGB, of a picture whose pixels take given entries (H, W)."""
+    session = open_session(queue, device_arrays([picture]))
+    table = Picture(picture.height, picture.width, 1, True, array=indices[..., None])
+    error = flow.state_of(session, [picture, table], _Error(palette, "srgb", "l2", "srgb"), Progress(None))
+    return float(error.mean)
+
+
 @dataclass(frozen=True)
 class _Error(flow.Reduce):
-    """The sum of the squared errors, in a space, of pixels that take their nearest entries in another."""
+    """The sum of the squared errors, in a space, of pixels that take given entries, or their nearest in another."""
 
     palette: Palette
     color_space: str
@@ -111,8 +120,12 @@ class _Error(flow.Reduce):
                 measured_in = held.enter_context(open_palette(session, self.palette, measured, picture.pixels))
 
             def step(session: Session, scope: Scope, portion: flow.Portion) -> SummedError:
-                indices, sums = scope.empty(portion.count * self.palette.index_dtype.itemsize), scope.empty(8 * ITEMS)
-                search_of(chosen_in, picture.channels).map(session, scope, replace(portion, out=indices))
+                sums = scope.empty(8 * ITEMS)
+                if portion.others:
+                    indices = portion.others[0]
+                else:
+                    indices = scope.empty(portion.count * self.palette.index_dtype.itemsize)
+                    search_of(chosen_in, picture.channels).map(session, scope, replace(portion, out=indices))
                 own = {"pixels": portion.pixels, "indices": indices, "n": np.uint64(portion.count), "sums": sums}
                 measured_in.launch(FILE, "sum_errors", picture.channels, ITEMS, GROUP, own, fine=False)
                 total = int(session.download(sums, ITEMS, np.uint64).sum(dtype=np.uint64))

@@ -17,8 +17,10 @@ from clquant.color.formats.names import SMALL_DISPLAYS, SOURCES
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
 from clquant.images.decode import narrowed
+from clquant.mapping.error import error_of
 from clquant.palette import engine
 from clquant.palette.sixel import shown_palette
+from clquant.quality.squared_error import decibels
 from clquant.runtime import CommandQueue, PictureError
 
 FEWEST_COLORS = 2
@@ -120,9 +122,14 @@ def _as_seen(pixels: npt.NDArray[np.uint8], alpha: bool) -> npt.NDArray[np.uint8
     return np.concatenate([black, black + (255 - cover)]).astype(np.uint8)
 
 
-def psnr(seen: npt.NDArray[np.uint8], picture: npt.NDArray[Any], queue: CommandQueue, there: Any = None) -> float:
-    """PSNR in dB of a result's colours and its picture; of transparent ones over black and over white."""
-    if there is not None and there.bits == 8 and seen.shape == there.shape and there.channels == 3:
+def psnr(seen: Any, picture: npt.NDArray[Any], queue: CommandQueue, there: Any = None) -> float:
+    """PSNR in dB of a result, or its colours, and its picture; of transparent ones over black and over white."""
+    plain = there is not None and there.bits == 8 and there.channels == 3
+    if isinstance(seen, IndexedImage):
+        if plain and not seen.palette.has_alpha:
+            return decibels(error_of(there, seen.host_indices(), seen.palette, queue), 255.0)
+        seen = seen.to_array()
+    if plain and seen.shape == there.shape:
         return float(clquant.quality.psnr(there, seen, queue=queue))
     picture = narrowed(picture)
     alpha = 4 in (picture.shape[2], seen.shape[2])
