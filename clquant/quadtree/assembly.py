@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +16,7 @@ from clquant.images.lazy import BANDS_IN_MEMORY, Window
 from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.device_layout import STOP, record_dtype
 from clquant.quadtree.geometry import cells, grid, morton, root_level
-from clquant.quadtree.levels import Words, unpack
+from clquant.quadtree.levels import Stops, Words, unpack
 from clquant.quadtree.plan import MAX_TILE_LEVEL, Plan, Region
 from clquant.quadtree.subtree import Subtree
 from clquant.quadtree.subtree_cache import open_subtree
@@ -41,7 +40,7 @@ class Decomposition:
 
     leaves: Any  # of `record_dtype`, in Morton order
     words: dict[int, Words] = field(default_factory=dict)  # by level from 1 on, where every level is kept
-    stops: Mapping[int, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    stops: Stops = dict[int, Any]().__getitem__  # likewise
 
 
 def _buffer_bytes(job: TreeJob, height: int, width: int, leaves: int | None = None) -> list[int]:
@@ -132,7 +131,7 @@ def decompose(session: runtime.Session, job: TreeJob, progress: runtime.Progress
     if _is_readable(job, height, width) and _fits(session, _buffer_bytes(job, height, width, leaves=0)):
         with session.scope() as scope:
             region = _region(scope, picture, 0, 0, root_level(height, width), None)
-            with _subtree(session, scope, job, region) as subtree:
+            with open_subtree(session, region, job.picture.channels, job.criterion, job.levels) as subtree:
                 count = subtree.count()
                 if _fits(session, _buffer_bytes(job, height, width, count)):
                     result = _finish(subtree, scope, job, count, picture.on_device)
@@ -150,14 +149,6 @@ def whole_subtree(
         return None
     region = _region(scope, picture, 0, 0, root_level(picture.height, picture.width), None)
     return Subtree(Plan(session, region, picture.channels, criterion), scope, store_low=True)
-
-
-@contextlib.contextmanager
-def _subtree(session: runtime.Session, scope: runtime.Scope, job: TreeJob, region: Region) -> Iterator[Subtree]:
-    """The subtree of a region, its reduction queued; `scope` is the job's."""
-    with open_subtree(session, region, job.picture.channels, job.criterion, job.levels) as subtree:
-        subtree.reduce(scope)
-        yield subtree
 
 
 def _finish(subtree: Subtree, scope: runtime.Scope, job: TreeJob, count: int, on_device: bool) -> Decomposition:
@@ -211,7 +202,7 @@ def square_of(
         assert pixels.array is not None
         size = pixels.width * pixels.channels, pixels.height, pixels.width
         region = Region(scope.upload(pixels.array), 0, *size, x << level, y << level, level)
-        with _subtree(session, scope, job, region) as subtree:
+        with open_subtree(session, region, job.picture.channels, job.criterion, job.levels) as subtree:
             leaves = _finish(subtree, scope, job, subtree.count(), False).leaves
             return Square(leaves, *_root(subtree))
 
@@ -229,7 +220,7 @@ class _Forest:
         self.extents = np.zeros((self.channels, rows, columns, 2), np.uint8)
         self.result = Decomposition(None)
         self.stops: dict[int, npt.NDArray[np.bool_]] = {}
-        self.result.stops = self.stops
+        self.result.stops = self.stops.__getitem__
 
     def build(self, progress: runtime.Progress) -> Decomposition:
         parts: dict[tuple[int, int], npt.NDArray[np.void]] = {}
@@ -241,7 +232,9 @@ class _Forest:
             for done, ((x, y), window) in enumerate(zip(corners, windows, strict=False)):
                 with self.session.scope() as scope:
                     region = _region(scope, picture, x, y, self.level, rows, window)
-                    with _subtree(self.session, scope, self.job, region) as subtree:
+                    with open_subtree(
+                        self.session, region, self.channels, self.job.criterion, self.job.levels
+                    ) as subtree:
                         part = _finish(subtree, scope, self.job, subtree.count(), False)
                         self.roots[:, :, y, x], self.extents[:, y, x] = _root(subtree)
                     self._take_levels(part, x, y)
@@ -277,7 +270,7 @@ class _Forest:
             height, width = words.shape[-2:]
             place = np.s_[y << shift : (y << shift) + height, x << shift : (x << shift) + width]
             self.result.words[level][..., place[0], place[1]] = words
-            self.stops[level][place] = part.stops[level]
+            self.stops[level][place] = part.stops(level)
 
     def _join(self, parts: dict[tuple[int, int], npt.NDArray[np.void]]) -> None:
         """Lists of leaves one after another; a node above that is uniform takes the place of what is under it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,37 +29,22 @@ def record_dtype(channels: int, gray: bool) -> np.dtype[np.void]:
     )
 
 
-class StoredStops(Mapping[int, npt.NDArray[np.bool_]]):
-    """Which nodes stop a split, by level from 1 to the root's; each level is computed on access."""
-
-    # `flags` has a byte per node of level 2 (cl/quadtree/tiles.cl); `nodes` has levels 3 to `top` with the bit `STOP`.
-
-    def __init__(
-        self, height: int, width: int, top: int, flags: npt.NDArray[np.uint8], nodes: npt.NDArray[np.uint32]
-    ) -> None:
-        self._height, self._width, self._top = height, width, top
-        self._flags, self._nodes = flags, nodes
-
-    def __len__(self) -> int:
-        return self._top
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(range(1, self._top + 1))
-
-    def __getitem__(self, level: int) -> npt.NDArray[np.bool_]:
-        if not 1 <= level <= self._top:
-            raise KeyError(level)
-        rows, columns = grid(self._height, self._width, level)
-        if level == 1:
-            quadrants = np.empty((2 * self._flags.shape[0], 2 * self._flags.shape[1]), np.bool_)
-            for q in range(4):
-                quadrants[q >> 1 :: 2, q & 1 :: 2] = self._flags >> q & 1
-            return quadrants[:rows, :columns]
-        if level == 2:
-            return (self._flags >> 4 & 1).astype(np.bool_)
-        at = sum(cells(self._height, self._width, below) for below in range(3, level))
-        stops: npt.NDArray[np.bool_] = (self._nodes[at : at + rows * columns] >= STOP).reshape(rows, columns)
-        return stops
+def stored_stops(
+    height: int, width: int, flags: npt.NDArray[np.uint8], nodes: npt.NDArray[np.uint32], level: int
+) -> npt.NDArray[np.bool_]:
+    """Return which nodes of a level from 1 to the root's stop a split."""
+    # `flags` has a byte per node of level 2 (cl/quadtree/tiles.cl); `nodes` the levels from 3 on, with the bit `STOP`.
+    rows, columns = grid(height, width, level)
+    if level == 1:
+        quadrants = np.empty((2 * flags.shape[0], 2 * flags.shape[1]), np.bool_)
+        for q in range(4):
+            quadrants[q >> 1 :: 2, q & 1 :: 2] = flags >> q & 1
+        return quadrants[:rows, :columns]
+    if level == 2:
+        return (flags >> 4 & 1).astype(np.bool_)
+    at = sum(cells(height, width, below) for below in range(3, level))
+    stops: npt.NDArray[np.bool_] = (nodes[at : at + rows * columns] >= STOP).reshape(rows, columns)
+    return stops
 
 
 def split_words(

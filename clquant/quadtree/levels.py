@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, overload
+from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ from clquant.quadtree.geometry import Integers, grid, grid_pixels, morton, node_
 FORK, LEAF, INSIDE = 1, 2, 3
 Words = npt.NDArray[Any]
 Sums = npt.NDArray[np.uint64]
+Item = TypeVar("Item")
+# From a level to which of its nodes stop a split, (rows, columns).
+Stops = Callable[[int], npt.NDArray[np.bool_]]
 
 
 def unpack(words: Words) -> tuple[Sums, Sums]:
@@ -86,29 +89,29 @@ class Statistics(Protocol):
         """Return the nodes of a level, which counts from the pixels (0) to the root's."""
 
 
-class Levels(Sequence[Level]):
-    """A tree's levels from the root (0) to the pixels; each is made when it is asked for."""
+class Lazy(Sequence[Item]):
+    """Items by depth, each made when it is asked for, so that not all need be in memory at once."""
 
-    def __init__(self, statistics: Statistics, count: int) -> None:
-        self._statistics, self._count = statistics, count
+    def __init__(self, count: int, make: Callable[[int], Item]) -> None:
+        self._count, self._make = count, make
 
     def __len__(self) -> int:
         return self._count
 
     @overload
-    def __getitem__(self, index: int) -> Level: ...
+    def __getitem__(self, index: int) -> Item: ...
     @overload
-    def __getitem__(self, index: slice) -> list[Level]: ...
-    def __getitem__(self, index: int | slice) -> Level | list[Level]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(self._count))]
-        depth = index + self._count if index < 0 else index
-        if not 0 <= depth < self._count:
-            raise IndexError(f"level {index} of a tree of {self._count} levels")
-        return self._statistics.level(self._count - 1 - depth)
+    def __getitem__(self, index: slice) -> list[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | list[Item]:
+        chosen: Any = range(self._count)[index]
+        return [self._make(one) for one in chosen] if isinstance(chosen, range) else self._make(chosen)
 
-    def __iter__(self) -> Iterator[Level]:
-        return (self[depth] for depth in range(self._count))
+
+class Levels(Lazy[Level]):
+    """A tree's levels from the root (0) to the pixels."""
+
+    def __init__(self, statistics: Statistics, count: int) -> None:
+        super().__init__(count, lambda depth: statistics.level(count - 1 - depth))
 
 
 class CompleteStatistics:
@@ -118,7 +121,7 @@ class CompleteStatistics:
         self,
         pixels: npt.NDArray[np.uint8],
         words: dict[int, Words],
-        stops: Mapping[int, npt.NDArray[np.bool_]],
+        stops: Stops,
         inside: bool,
     ) -> None:
         self.pixels, self.words, self.stops, self.inside = pixels, words, stops, inside
@@ -142,8 +145,8 @@ class CompleteStatistics:
         inside = np.zeros((1, 1), np.bool_)
         for above in range(root, level, -1):
             rows, columns = grid(height, width, above - 1)
-            inside = (inside | self.stops[above]).repeat(2, 0).repeat(2, 1)[:rows, :columns]
-        stops = self.stops[level] if level else np.ones((height, width), np.bool_)
+            inside = (inside | self.stops(above)).repeat(2, 0).repeat(2, 1)[:rows, :columns]
+        stops = self.stops(level) if level else np.ones((height, width), np.bool_)
         return np.where(inside, INSIDE, np.where(stops, LEAF, FORK)).astype(np.uint8)
 
 

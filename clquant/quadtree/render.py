@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -63,26 +61,3 @@ def as_rgb(picture: Pixels) -> Pixels:
         return np.repeat(picture[..., :1], 3, axis=2)
     copied: Pixels = picture[..., :3].copy()
     return copied
-
-
-class Frames(Sequence[Pixels]):
-    """One picture per depth, root first; nodes still to be split show their means."""
-
-    # Each is painted on access, so that a large picture's frames need not all be in memory at once.
-
-    def __init__(self, count: int, painted: Callable[[int], Pixels]) -> None:
-        self._count = count
-        self._painted = painted
-
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, depth: int) -> Pixels: ...
-
-    @overload
-    def __getitem__(self, depth: slice) -> list[Pixels]: ...
-
-    def __getitem__(self, depth: int | slice) -> Pixels | list[Pixels]:
-        chosen: Any = range(self._count)[depth]
-        return [self._painted(one) for one in chosen] if isinstance(chosen, range) else self._painted(chosen)

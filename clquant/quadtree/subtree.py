@@ -7,7 +7,7 @@ subtree of the picture's tree; the nodes above them come last (`clquant.quadtree
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import runtime
-from clquant.quadtree.device_layout import STOP, StoredStops, split_words
+from clquant.quadtree.device_layout import STOP, split_words, stored_stops
 from clquant.quadtree.geometry import grid
 from clquant.quadtree.leaves import leaves_launch
-from clquant.quadtree.levels import Words
+from clquant.quadtree.levels import Stops, Words
 from clquant.quadtree.plan import Launch, Plan
 from clquant.quadtree.tiles import tiles_launch
 from clquant.quadtree.upper import FEW_NODES, PACKED, PAIRS, Places, upper_launch
@@ -40,8 +40,7 @@ class StoredWords:
 class Subtree:
     """The levels of one region on the device; `scope` owns all buffers."""
 
-    # A cached one works on one region of the same shape after another, and its launches are made once; `low` is
-    # not kept, as each job takes its own.
+    # A cached one works on one region of the same shape after another, and its launches are made once.
 
     plan: Plan
     scope: runtime.Scope
@@ -49,12 +48,10 @@ class Subtree:
     cached: bool = False
     buffers: dict[str, runtime.Buffer] = field(init=False)
     prepared: dict[str, runtime.PreparedLaunch] = field(default_factory=dict)
-    low: tuple[runtime.HostResult, runtime.Buffer] | None = None
 
     def __post_init__(self) -> None:
         self.session = self.plan.session
-        self.sizes = self._sizes()
-        self.buffers = {name: self.scope.empty(nbytes) for name, nbytes in self.sizes.items() if name != "low"}
+        self.buffers = {name: self.scope.empty(nbytes) for name, nbytes in self._sizes().items()}
 
     def _sizes(self) -> dict[str, int]:
         """Bytes of the buffers: statistics of levels 1 and 2, flags, statistics and leaf counts of the others."""
@@ -84,29 +81,14 @@ class Subtree:
             }
             self.prepared[name] = self.session.prepare(self.scope, kernel, items, group, **{**arguments, **none})
 
-    def reduce(self, scope: runtime.Scope | None = None) -> None:
+    def reduce(self) -> None:
         """Compute every level bottom-up (Masina and Stedile, Algorithm 2 and section 5)."""
-        # With the job's scope the statistics of levels 1 and 2 are kept for the job, so CPUs write them in place.
-        self.low = None
-        if scope is not None and runtime.HostResult.in_place(self.session.limits, self.sizes["low"]):
-            words = self.sizes["low"] // 4
-            host = runtime.HostResult(self.session, (words,), np.uint32)
-            self.low = host, host.room(scope, 0, words)
-        make = partial(tiles_launch, self.plan, self.buffers, self._low(), self.store_low)
-        self._queue("tiles", make, **self.plan.pixels(), low=self._low())
+        self._queue("tiles", partial(tiles_launch, self.plan, self.buffers, self.store_low), **self.plan.pixels())
         level = self.plan.tile + 1
         while level <= self.plan.last:
             levels = self.plan.last + 1 - level if self.plan.cells[level] <= FEW_NODES else 1
             self._queue(f"upper {level}", partial(self._upper, level, levels))
             level += levels
-
-    def _low(self) -> runtime.Buffer:
-        """Where the statistics of levels 1 and 2 go."""
-        if self.low is not None:
-            return self.low[1]
-        if "low" not in self.buffers:
-            self.buffers["low"] = self.scope.empty(self.sizes["low"])
-        return self.buffers["low"]
 
     def _upper(self, level: int, levels: int) -> Launch:
         plan = self.plan
@@ -134,7 +116,7 @@ class Subtree:
         make = partial(leaves_launch, self.plan, self.buffers, records)
         self._queue("leaves", make, **self.plan.pixels(), **self.plan.corner(), leaves=records)
 
-    def statistics(self) -> tuple[dict[int, Words], Mapping[int, npt.NDArray[np.bool_]]]:
+    def statistics(self) -> tuple[dict[int, Words], Stops]:
         """Return every level's words from 1 on, without luma, and which nodes stop a split; needs `store_low`."""
         height, width, top = self.plan.region.height, self.plan.region.width, self.plan.top
         # Levels of a buffer, axes of one before its rows and columns, type: one copy for all that are in a buffer.
@@ -146,39 +128,33 @@ class Subtree:
         wanted: list[tuple[runtime.Buffer, int | tuple[int, ...], Any]] = [
             (self.buffers[name], math.prod(planes) * self.plan.cells_from(first, last + 1), dtype)
             for name, first, last, planes, dtype in stored
-            if name != "low" or self.low is None
         ]
         flags_shape = grid(height, width, 2) if top >= 1 else (0, 0)
         wanted.append((self.buffers["flags"], flags_shape, np.uint8))
         wanted.append((self.buffers["nodes"], self.plan.cells_from(3, top + 1), np.uint32))
         *arrays, flags, nodes = self.session.download_all(wanted)
-        if self.low is not None:
-            host, buffer = self.low
-            host.store(self.scope, 0, self.sizes["low"] // 4, buffer)
-            arrays.insert(0, host.array())
-            self.low = None
         words: dict[int, Words] = {}
         for (_, first, _, planes, _), array in zip(stored, arrays, strict=True):
             words |= split_words(height, width, first, array, planes, self.plan.channels)
-        return words, StoredStops(height, width, top, flags, nodes)
+        return words, partial(stored_stops, height, width, flags, nodes)
 
     def words_of(self, level: int) -> StoredWords:
         """Where the statistics of a level from 1 to the root's are on the device; with `store_low` for 1 and 2."""
         plan = self.plan
         if level <= 2:
-            return StoredWords(self._low(), 0 if level == 1 else plan.bands * plan.cells[1], 1)
+            return StoredWords(self.buffers["low"], 0 if level == 1 else plan.bands * plan.cells[1], 1)
         if level <= plan.tile:
             return StoredWords(self.buffers["stats"], plan.bands * plan.cells_from(3, level), 2)
         return StoredWords(self.buffers["upper"], 2 * plan.bands * plan.cells_from(plan.tile + 1, level), 3)
 
     def root_words(self) -> npt.NDArray[Any]:
         """The statistics of the root, all bands, likewise; of a root of level 3 or more."""
-        shape = (self.plan.bands, *grid(self.plan.region.height, self.plan.region.width, self.plan.top))
-        if self.plan.top <= self.plan.tile:
-            at = 8 * self.plan.bands * self.plan.cells_from(3, self.plan.top)
-            return self.session.download(self.buffers["stats"], shape, np.uint64, at)
-        at = 16 * self.plan.bands * self.plan.cells_from(self.plan.tile + 1, self.plan.top)
-        return self.session.download(self.buffers["upper"], (self.plan.bands, 2, *shape[1:]), np.uint64, at)
+        words, cells = (
+            self.words_of(self.plan.top),
+            grid(self.plan.region.height, self.plan.region.width, self.plan.top),
+        )
+        planes = (self.plan.bands,) if self.plan.top <= self.plan.tile else (self.plan.bands, 2)
+        return self.session.download(words.buffer, (*planes, *cells), np.uint64, 8 * words.begin)
 
     def root_extents(self) -> npt.NDArray[np.uint8]:
         """Least and greatest value of every channel over the whole region, (C, 2); with the range criterion."""

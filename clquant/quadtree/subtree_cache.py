@@ -21,11 +21,13 @@ that preparing does not count."""
 def open_subtree(
     session: runtime.Session, region: Region, channels: int, criterion: Criterion, store_low: bool
 ) -> Iterator[Subtree]:
-    """Lend a subtree for a region while the block runs, maybe one that another region of its shape had."""
+    """Lend a region's subtree, its reduction queued, while the block runs; maybe one that another region had."""
     values = region.height * region.width * channels
     if values > MAX_CACHED_VALUES or not session.limits.unified_memory:
         with session.scope() as scope:
-            yield Subtree(Plan(session, region, channels, criterion), scope, store_low)
+            subtree = Subtree(Plan(session, region, channels, criterion), scope, store_low)
+            subtree.reduce()
+            yield subtree
         return
     shape = (region.height, region.width, region.level, region.pitch, region.origin % 4, channels)
     form = session.choose(tiles.VARIANTS).name  # the leaves' form follows from it
@@ -38,8 +40,8 @@ def open_subtree(
     with runtime.cached_job(session, key, make) as subtree:
         idle, subtree.plan.region = subtree.plan.region, region
         try:
+            subtree.reduce()
             yield subtree
         finally:
-            # The next job brings its own pixels, and results that a job takes away are not kept.
-            subtree.low = None
+            # The next job brings its own pixels.
             subtree.plan.region = idle if idle is not region else replace(region, pixels=subtree.buffers["flags"])

@@ -23,14 +23,8 @@ def max_tiles(limits: runtime.Limits, bands: int) -> int:
     return max(min(8, min(limits.local_memory, 32768) // (nodes * (8 * bands + 4))), 1)
 
 
-def tiles_launch(
-    plan: Plan,
-    buffers: Mapping[str, runtime.Buffer],
-    low: runtime.Buffer,
-    store_low: bool,
-) -> Launch:
-    """Return the launch of `quadtree_tiles`."""
-    # `low` gets the statistics of levels 1 and 2 if `store_low`.
+def tiles_launch(plan: Plan, buffers: Mapping[str, runtime.Buffer], store_low: bool) -> Launch:
+    """Return the launch of `quadtree_tiles`; `low` gets the statistics of levels 1 and 2 if `store_low`."""
     variant = plan.form(VARIANTS)
     lanes = variant.name == "lanes"
     limits = plan.session.limits
@@ -40,6 +34,6 @@ def tiles_launch(
     kernel, group = plan.kernel(variant.file, "quadtree_tiles", wanted, **constants)
     rows, columns = grid(plan.region.height, plan.region.width, plan.tile)
     across = tiles_at_once(limits, plan.cells[plan.tile], most)
-    stored = {name: buffers[name] for name in ("flags", "stats", "nodes", "extents")}
-    given = {**plan.geometry(), **plan.params(), "low": low, **stored, "across": np.uint32(across)}
+    stored = {name: buffers[name] for name in ("low", "flags", "stats", "nodes", "extents")}
+    given = {**plan.geometry(), **plan.params(), **stored, "across": np.uint32(across)}
     return Launch(kernel, rows * -(-columns // across) * group, group, given)

@@ -16,7 +16,7 @@ from clquant.quadtree import arguments, figures, files, geojson, paper_layout, r
 from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.geometry import Integers, root_level
 from clquant.quadtree.leaf_list import LeafList
-from clquant.quadtree.levels import Levels, Statistics, rendered_statistics
+from clquant.quadtree.levels import Lazy, Levels, Statistics, rendered_statistics
 from clquant.quadtree.picture_statistics import PictureStatistics
 from clquant.runtime import InvalidArgument, InvalidType, Session, open_session
 
@@ -309,7 +309,7 @@ class Quadtree:
             The leaves down to this depth, and the regions still to be split, each in its mean. A picture is painted
             when it is taken out.
         """
-        return render.Frames(self.depth + 1, self._frame)
+        return Lazy(self.depth + 1, self._frame)
 
     def _frame(self, depth: int) -> npt.NDArray[np.uint8]:
         level = self.depth - depth
