@@ -151,6 +151,6 @@ class DeepLloyd:
 
 
 def _inertia(centers: Int, totals: Int, squares: int) -> int:
-    """Of all points, from their centers' sums: that of |p|^2 - 2 c.p + |c|^2."""
+    """Sum of |p|^2 - 2 c.p + |c|^2 over all points, from their centers' sums."""
     mass, sums, places = (a.astype(object) for a in (totals[:, 0], totals[:, 1:], centers))
     return int(squares - 2 * (places * sums).sum() + ((places * places).sum(axis=1) * mass).sum())

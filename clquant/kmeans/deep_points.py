@@ -49,7 +49,7 @@ class Chunk:
 
     @property
     def pixels(self) -> int:
-        """Of these rows."""
+        """Number of pixels in these rows."""
         return (self.row1 - self.row0) * self.picture.width
 
     def upload(self, session: Session, scope: Scope) -> Buffer:
@@ -155,7 +155,7 @@ class CellGrid:
 
     @property
     def total(self) -> int:
-        """Of all cells."""
+        """Number of cells."""
         return math.prod(self.cells)
 
 

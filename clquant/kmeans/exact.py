@@ -63,7 +63,7 @@ def _run_costs(passed: Int) -> tuple[Int, Int]:
 
 
 def _best_runs(cost: Int, k: int) -> list[int]:
-    """Where k runs of the least total cost begin and end: k + 1 ascending places."""
+    """Bounds of the k runs of the least total cost: k + 1 ascending places."""
     n = len(cost) - 1
     by_end = np.ascontiguousarray(cost.T)  # a row holds all beginnings of the runs with one end
     least = cost[0].copy()

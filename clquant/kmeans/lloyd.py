@@ -87,7 +87,7 @@ class Lloyd:
 
     @functools.cached_property
     def tiles(self) -> Tiles:
-        """Of the points; made for the first step, as starting centers are found without."""
+        """The points' tiles, made at the first step: starting centers are found without."""
         largest = TILE if self.grid is None else self.grid.tile
         return self._tiles or tiles_of(self._session, self._scope, self.points, largest)
 

@@ -63,7 +63,7 @@ class KMeansParams:
 
     @property
     def starts(self) -> int:
-        """How often to start: some starts are always the same."""
+        """Number of starts that differ: 1 without random numbers."""
         return self.n_init if isinstance(self.init, str) and self.init in SEEDED else 1
 
     @property

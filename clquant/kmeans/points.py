@@ -59,7 +59,7 @@ class Points:
 
     @property
     def weight_type(self) -> type[np.uint32 | np.uint64]:
-        """Of the weights."""
+        """Type of the weights."""
         return np.uint64 if self.wide else np.uint32
 
     def to_host(self, session: Session) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

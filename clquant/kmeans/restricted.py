@@ -124,7 +124,7 @@ class RestrictedLloyd:
         return found
 
     def _distances(self, colors: Colors) -> tuple[Int, Int, Int]:
-        """Of each cell: the nearest entry (ties: the lowest), its squared distance, and that of the next one."""
+        """Each cell's nearest entry (ties: the lowest), its squared distance, and that of the next one."""
         points = self._points.space.coordinates(colors).astype(np.float64) * self._points.scale
         places, lengths = self._cells.places.astype(np.float64), (points**2).sum(axis=1)
         count = len(places)

@@ -1,4 +1,4 @@
-"""What the mini-batch map learns from of pictures that are read in parts: samples by their place, and distinct colours.
+"""Samples and distinct colours of pictures that are read in parts, for the mini-batch map.
 
 One pass over the rows, from top to bottom, gives what `clquant.neuquant.sampling` and `clquant.histogram.distinct` give
 of the whole pictures in memory.
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.histogram.distinct import MAX_DISTINCT, DistinctColors, distinct_colors
+from clquant.histogram.merging import summed
 from clquant.images import Picture, pieces
 from clquant.neuquant.sampling import SPREAD, Band, Pixels, checked_total, put_samples, spread_places
 from clquant.runtime import Scope, Session
@@ -48,7 +49,7 @@ class StreamedColors:
     def __init__(self, session: Session, most: int) -> None:
         self._session, self._most = session, most
         self._codes = np.zeros(0, np.uint32)  # R, G, B, alpha, red highest
-        self._counts = np.zeros(0, np.int64)
+        self._counts = np.zeros(0, np.uint64)
         self._few, self._transparent, self._partial = True, False, False
 
     def add(self, piece: Picture, values: npt.NDArray[np.uint8]) -> None:
@@ -70,14 +71,11 @@ class StreamedColors:
             self._few = False
             return
         codes = np.concatenate([self._codes, np.ascontiguousarray(part.colors).view(">u4").ravel().astype(np.uint32)])
-        counts = np.concatenate([self._counts, part.counts.astype(np.int64)])
-        self._codes, places = np.unique(codes, return_inverse=True)
-        self._counts = np.zeros(len(self._codes), np.int64)
-        np.add.at(self._counts, places, counts)
+        self._codes, self._counts = summed(codes, np.concatenate([self._counts, part.counts.astype(np.uint64)]))
         self._few = len(self._codes) <= self._most
 
     def found(self) -> DistinctColors:
-        """What is known of all parts."""
+        """The colours of all parts."""
         if not self._few:
             return DistinctColors(None, None, self._transparent, self._partial)
         colors = self._codes.astype(">u4").view(np.uint8).reshape(-1, 4)

@@ -27,7 +27,7 @@ class WalkedPixels(Pixels):
     window: Window
 
     def walked(self, first: int) -> tuple[Pixels, int]:
-        """As `Pixels.walked`."""
+        """Samples from `first` on, and the number of the first that is missing."""
         return self.window.at(first)
 
 

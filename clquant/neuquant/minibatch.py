@@ -12,15 +12,7 @@ from clquant.color.spaces import Space
 from clquant.histogram.distinct import DistinctColors
 from clquant.neuquant import schedule as schedules
 from clquant.neuquant.map_points import MapPoints
-from clquant.neuquant.nodes import (
-    NODE_BITS,
-    as_vectors,
-    coordinate_bits,
-    gray_axis,
-    other_starts,
-    search_shift,
-    whole_nodes,
-)
+from clquant.neuquant.nodes import NODE_BITS, as_vectors, gray_axis, map_constants, other_starts, whole_nodes
 from clquant.neuquant.point_order import Points
 from clquant.neuquant.refine import refine_form, scatter
 from clquant.neuquant.sampling import Pixels
@@ -47,14 +39,14 @@ class Assignment(NamedTuple):
 
 
 class Refinement(NamedTuple):
-    """What a step of the refinement takes: the assignment, and `neuquant_refine`, ready to change a network."""
+    """A step of the refinement: the assignment, and `neuquant_refine`, ready to change a network."""
 
     step: Assignment
     refine: Launches
 
 
 class Prepared(NamedTuple):
-    """What training begins with: room for samples, slabs for all steps, the map's step, and what refines on samples."""
+    """Buffers and launches of a training: room for samples, slabs for all steps, the map's step, the refinement."""
 
     samples: Points
     slabs: Buffer
@@ -68,7 +60,7 @@ def refinement_steps(few: DistinctColors, refine_steps: int) -> int:
 
 
 def starts_of(few: DistinctColors, learned: int) -> int:
-    """How many networks the refinement begins with; the best result is taken."""
+    """Number of networks that are refined, of which the best one is taken."""
     return STARTS if few.colors is not None and learned <= MAX_NODES_OF_STARTS else 1
 
 
@@ -97,8 +89,7 @@ class MiniBatchSOM:
         self._conscience = conscience
         self._pinned = space.coordinates(fixed[:pinned]).astype(np.int32)
         self._points = MapPoints(session, scope, space, n_colors, sample_factor, fixed)
-        bits = {"SEARCH_SHIFT": search_shift(space), "COORDINATE_BITS": coordinate_bits(space)}
-        self._forms = StepForms(session, n_colors, {"DIMS": space.dims, **bits})
+        self._forms = StepForms(session, n_colors, map_constants(space))
         self._schedule = schedules.schedule(n_colors, sample_factor)
         self._pulls = scope.copy_of(self._schedule.pulls)
         self._decay = scope.copy_of(schedules.decay())
@@ -205,7 +196,7 @@ class MiniBatchSOM:
             slabs = [
                 self._session.download(slabs, (words,), np.uint32, 4 * words * at) for _, slabs, at in self._results
             ]
-            bits = coordinate_bits(self._space)
+            bits = self._forms.constants["COORDINATE_BITS"]
             errors = [scatter(slab.reshape(SLAB_WORDS, -1), self._pinned, bits) for slab in slabs]
             network = self._results[errors.index(min(errors))][0]
         return whole_nodes(self._session.download(network, size, np.int32), self._space)
@@ -236,17 +227,17 @@ class MiniBatchSOM:
 
     def _refinement(self, points: Points, slabs: Buffer) -> Refinement:
         step = self._assignment(self._forms.refine_step(points.weights is not None), points, slabs)
-        form = refine_form(self._session, self._scope, self.n_colors, self._forms.constants)
+        kernel, local, scratch = refine_form(self._session, self._scope, self.n_colors, self._forms.constants)
         counts, extent = (self.n_colors, len(self._pinned)), (*self._space.extent, 0)[:4]
         prepare = partial(
             self._session.prepare,
-            *(self._scope, form.kernel, form.local, form.local),
+            *(self._scope, kernel, local, local),
             slabs=slabs,
             at=np.uint32(0),
             moves=np.int32(0),
             counts=np.array(counts, np.int32),
             extent=np.array(extent, np.int32),
-            **form.scratch,
+            **scratch,
         )
         one, other = self._networks
         return Refinement(step, (prepare(nodes=one), prepare(nodes=other)))

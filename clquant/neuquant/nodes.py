@@ -28,6 +28,11 @@ def search_shift(space: Space) -> int:
     return shift
 
 
+def map_constants(space: Space) -> dict[str, int]:
+    """Return the constants of `cl/neuquant/map.h` that a space decides."""
+    return {"DIMS": space.dims, "SEARCH_SHIFT": search_shift(space), "COORDINATE_BITS": coordinate_bits(space)}
+
+
 def whole_nodes(nodes: npt.NDArray[np.int32], space: Space) -> npt.NDArray[np.int64]:
     """(..., dims) whole coordinates of (..., 4) nodes."""
     whole = (nodes.astype(np.int64) + (1 << (NODE_BITS - 1))) >> NODE_BITS

@@ -69,7 +69,7 @@ class NeuQuantParams:
 
     @property
     def start(self) -> int:
-        """Where the parallel map begins to sample, in 1/2^32 of all pixels."""
+        """Place of the parallel map's first sample, in 1/2^32 of all pixels."""
         return int(philox4x32(np.zeros(4, np.uint32), seed_key(self.seed))[0]) if self.seed else 0
 
     @property

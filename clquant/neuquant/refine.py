@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,17 +13,10 @@ REFINE_SCRATCH = {"centres": 16, "worth": 16, "axes": 4, "partners": 4, "ranks":
 """Bytes per colour of each scratch array of `neuquant_refine`."""
 
 
-@dataclass(frozen=True)
-class RefineForm:
-    """`neuquant_refine` as a device takes it: the kernel, its work-group size, its scratch arguments."""
-
-    kernel: Kernel
-    local: int
-    scratch: dict[str, Any]
-
-
-def refine_form(session: Session, scope: Scope, n_colors: int, map_constants: dict[str, int]) -> RefineForm:
-    """Return `neuquant_refine` and its scratch memory, which `scope` owns if local memory does not hold it."""
+def refine_form(
+    session: Session, scope: Scope, n_colors: int, map_constants: dict[str, int]
+) -> tuple[Kernel, int, dict[str, Any]]:
+    """Return `neuquant_refine`, its group size, its scratch arguments; `scope` owns those local memory cannot hold."""
     in_local = sum(REFINE_SCRATCH.values()) * n_colors + 64 <= session.limits.local_memory
 
     def build(local: int) -> Kernel:
@@ -33,7 +25,7 @@ def refine_form(session: Session, scope: Scope, n_colors: int, map_constants: di
 
     kernel, local = kernel_for_group(session, session.tuned("neuquant.group"), build)
     make = LocalMemory if in_local else scope.empty
-    return RefineForm(kernel, local, {name: make(size * n_colors) for name, size in REFINE_SCRATCH.items()})
+    return kernel, local, {name: make(size * n_colors) for name, size in REFINE_SCRATCH.items()}
 
 
 def scatter(slab: npt.NDArray[np.uint32], pinned: npt.NDArray[np.int32], bits: int) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +14,7 @@ from clquant.histogram.distinct import MAX_DISTINCT
 from clquant.images import Picture
 from clquant.neuquant import schedule as schedules
 from clquant.neuquant.minibatch import FEW_COLORS_STEPS, MAX_NODES_OF_STARTS
-from clquant.neuquant.nodes import (
-    NODE_BITS,
-    as_vectors,
-    coordinate_bits,
-    gray_axis,
-    other_starts,
-    search_shift,
-    whole_nodes,
-)
+from clquant.neuquant.nodes import NODE_BITS, as_vectors, gray_axis, map_constants, other_starts, whole_nodes
 from clquant.neuquant.params import NeuQuantParams
 from clquant.runtime import Buffer, Kernel, LocalMemory, Progress, Scope, Session, Variant, kernel_for_group
 
@@ -60,17 +51,6 @@ class LearnedColors:
     colors: npt.NDArray[np.uint8]  # (n, 4) uint8, n from 0, without an entry of alpha 0
     transparent: bool  # whether an alpha is 0
     partial: bool  # whether an alpha is between 0 and 255
-
-
-@dataclass(frozen=True)
-class _Colors:
-    """The pixels and colours of a chunk on the device (`cl/neuquant/small_images_colors.cl`)."""
-
-    offsets: Buffer
-    pixels: Buffer
-    listed: Buffer
-    found: Buffer
-    places: dict[str, Any]
 
 
 def is_small(picture: Picture) -> bool:
@@ -130,22 +110,20 @@ class _Batch:
         self._group = 1 if self._lanes else session.tuned("batch.group")
 
     def run(self) -> list[LearnedColors]:
-        """What each picture's map learns."""
+        """Learn each picture's colours."""
         session, params, count = self._session, self._params, len(self._pictures)
         offsets = np.concatenate([[0], np.cumsum([p.pixels for p in self._pictures])]).astype(np.uint32)
         pixels = np.concatenate([p.array.reshape(-1) for p in self._pictures if p.array is not None])
         with session.scope() as scope:
-            all_pixels = int(offsets[-1])
-            colors = _Colors(
-                offsets=scope.copy_of(offsets),
-                pixels=scope.empty(4 * all_pixels),
-                listed=scope.empty(8 * all_pixels),
-                found=scope.empty(8 * count),
-                places={"places": scope.empty(2 * all_pixels)} if self._lanes else {},
-            )
+            sizes = {"listed": 8 * int(offsets[-1]), "found": 8 * count}
+            if self._lanes:
+                sizes["places"] = 2 * int(offsets[-1])
+            # As `cl/neuquant/small_images_colors.cl` leaves them.
+            colors = {name: scope.empty(nbytes) for name, nbytes in sizes.items()}
+            colors["offsets"], packed = scope.copy_of(offsets), scope.empty(4 * int(offsets[-1]))
             firsts = scope.empty(4 * count * params.n_colors)
-            self._count_colors(scope, scope.copy_of(pixels), colors, firsts)
-            wanted = (colors.found, (count, 2), np.uint32), (firsts, (count, params.n_colors), np.uint32)
+            self._count_colors(scope, scope.copy_of(pixels), packed, colors, firsts)
+            wanted = (colors["found"], (count, 2), np.uint32), (firsts, (count, params.n_colors), np.uint32)
             found, listed = session.download_all(wanted)
             distinct, alphas = found[:, 0].astype(np.int64), found[:, 1]
             exact = (distinct <= params.n_colors - (alphas & TRANSPARENT)) & params.keep_exact
@@ -155,17 +133,19 @@ class _Batch:
                 # The largest first: they take longest.
                 which = which[np.argsort(-np.diff(offsets.astype(np.int64))[which], kind="stable")]
                 space = spaces.space(params.color_space, bool(key & PARTIAL))
-                nodes = self._train(scope, colors, which, space, params.n_colors - int(key & TRANSPARENT))
+                nodes = self._train(scope, packed, colors, which, space, params.n_colors - int(key & TRANSPARENT))
                 own.update(zip(which.tolist(), _rgba(space, nodes), strict=True))
         return [LearnedColors(own[i], bool(alphas[i] & TRANSPARENT), bool(alphas[i] & PARTIAL)) for i in range(count)]
 
     def _groups(self, pictures: int, scratch: int) -> int:
-        """How many work-groups share so many pictures, each with so many bytes of scratch memory."""
+        """Number of work-groups for so many pictures, each with so many bytes of scratch memory."""
         limits = self._session.limits
         most = min(MAX_SCRATCH, limits.max_alloc, limits.global_memory // 16) // scratch
         return max(min(pictures, self._session.tuned("batch.groups_a_unit") * limits.compute_units, most), 1)
 
-    def _count_colors(self, scope: Scope, pixels: Buffer, colors: _Colors, firsts: Buffer) -> None:
+    def _count_colors(
+        self, scope: Scope, pixels: Buffer, packed: Buffer, colors: dict[str, Buffer], firsts: Buffer
+    ) -> None:
         """Queue the counting of each picture's colours."""
         session, count = self._session, len(self._pictures)
         constants = {"CHANNELS": self._pictures[0].channels, "PLACES": int(self._lanes)}
@@ -185,30 +165,31 @@ class _Batch:
             groups * local,
             local,
             pixels=pixels,
-            offsets=colors.offsets,
             tables=scope.zeros(groups * 8 * slots),
-            colors=colors.pixels,
-            listed=colors.listed,
+            colors=packed,
             firsts=firsts,
-            found=colors.found,
             sizes=sizes,
-            **colors.places,
+            **colors,
         )
 
     def _train(
-        self, scope: Scope, colors: _Colors, which: npt.NDArray[np.uint32], space: Space, n_colors: int
+        self,
+        scope: Scope,
+        packed: Buffer,
+        colors: dict[str, Buffer],
+        which: npt.NDArray[np.uint32],
+        space: Space,
+        n_colors: int,
     ) -> npt.NDArray[np.int64]:
         """(pictures, n_colors, dims): the nodes of some pictures' maps, rounded to whole coordinates."""
         session, params, variant = self._session, self._params, self._variant
         constants = {
             "STEPS": schedules.STEPS,
             "STAGED": 1,
-            "DIMS": space.dims,
-            "COORDINATE_BITS": coordinate_bits(space),
-            "SEARCH_SHIFT": search_shift(space),
             "CITY_BLOCK": int(params.metric == "l1"),
             "CONSCIENCE": int(params.conscience),
             "WIDE": int(_is_wide(space)),
+            **map_constants(space),
             **space.constants(),
         }
 
@@ -231,10 +212,7 @@ class _Batch:
             kernel,
             groups * local,
             local,
-            pixels=colors.pixels,
-            offsets=colors.offsets,
-            listed=colors.listed,
-            found=colors.found,
+            pixels=packed,
             which=scope.copy_of(which),
             steps=scope.copy_of(steps),
             pulls=scope.copy_of(schedule.pulls),
@@ -248,7 +226,7 @@ class _Batch:
             starts=np.uint32(len(networks)),
             extent=np.array((*space.extent, 0)[:4], np.int32),
             memory=LocalMemory(_memory(space, n_colors, params.conscience, self._lanes)),
-            **colors.places,
+            **colors,
         )
         return whole_nodes(session.download(nodes, (len(which), n_colors, 4), np.int32), space)
 

@@ -84,7 +84,7 @@ class StepForms:
         return StepForm(kernel, local, local // plan["LANES"] * tile, units * groups_per_unit, _local(**sizes))
 
     def _memory_plan(self, free: int, options: dict[str, int]) -> dict[str, int]:
-        """What the portable step keeps in local memory: the fastest plan that fits `free` bytes, or the smallest."""
+        """Constants of the portable step's local memory: the fastest plan that fits `free` bytes, or the smallest."""
         plans = [{"PACKED": 0, "STAGED": 1, "TOTALS": 1}, {"PACKED": 0, "STAGED": 1, "TOTALS": 0}]
         for plan in plans:
             words = SLAB_WORDS if plan["TOTALS"] and options["SQUARES"] else STEP_WORDS

@@ -198,5 +198,5 @@ class QuadtreeBuilder(Estimator):
 
 
 def _bits_of(image: Any) -> int:
-    """Of the values that are looked at: those of lazy pictures are read as 8 bits."""
+    """Bits of a value that are looked at: 8 of lazy pictures, else up to 16."""
     return 8 if images.is_read_in_parts(image) else 16

@@ -1,4 +1,4 @@
-"""What a subtree is on the host as the device stored it: leaves, and levels one after another in a few arrays."""
+"""Arrays of a subtree as the device stores them: records of leaves, levels one after another."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Affine:
         return self.a * self.e - self.b * self.d < 0
 
     def point(self, x: int, y: int) -> list[float]:
-        """Where a corner of pixels lies."""
+        """Map a corner of pixels."""
         return [self.a * x + self.b * y + self.c, self.d * x + self.e * y + self.f]
 
 

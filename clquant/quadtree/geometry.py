@@ -29,7 +29,7 @@ def grid(height: int, width: int, level: int) -> tuple[int, int]:
 
 
 def cells(height: int, width: int, level: int) -> int:
-    """How many nodes of a level meet the picture."""
+    """Number of a level's nodes that meet the picture."""
     rows, columns = grid(height, width, level)
     return rows * columns
 

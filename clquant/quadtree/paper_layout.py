@@ -23,7 +23,7 @@ GROUP = 64
 
 
 def record_dtype(channels: int) -> np.dtype[np.void]:
-    """Of a node of the complete array (see `Quadtree.to_array`)."""
+    """Return the dtype of the complete array's nodes (see `Quadtree.to_array`)."""
     fields: list[Any] = [("kind", "u1"), ("mean", "u1", (channels,)), ("deviation", "f8", (channels,))]
     return np.dtype(fields)
 

@@ -105,7 +105,7 @@ class PictureStatistics:
         return figures.squared_error_on_device(session, array, found.leaves)
 
     def session(self) -> runtime.Session:
-        """Where the tree was built, else on the default device."""
+        """Open a session where the tree was built, else on the default device."""
         return runtime.open_session(self._queue)
 
     def _decomposed(self, job: TreeJob) -> Decomposition:

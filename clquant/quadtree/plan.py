@@ -119,7 +119,7 @@ def tile_level(limits: runtime.Limits, bands: int) -> int:
 
 
 def tiles_at_once(limits: runtime.Limits, tiles: int, most: int) -> int:
-    """How many tiles a work-item of a form for CPUs works on, up to `most`: few where few work-items would be left."""
+    """Number of tiles per work-item of a form for CPUs, up to `most`: fewer if few work-items would be left."""
     return max(min(tiles // (16 * limits.compute_units), most), 1)
 
 

@@ -98,7 +98,7 @@ class Subtree:
         return upper_launch(self.session, plan.criterion, shape, level, levels, kind, below, made)
 
     def _places(self, level: int) -> Places:
-        """Where the nodes of a level from the tiles' up are."""
+        """Buffers and offsets of a level from the tiles' up."""
         plan, words = self.plan, self.words_of(level)
         return {
             "stats": (words.buffer, words.begin),
@@ -107,7 +107,7 @@ class Subtree:
         }
 
     def count(self) -> int:
-        """How many leaves there are; waits for the reduction."""
+        """Number of leaves; waits for the reduction."""
         at = 4 * self.plan.cells_from(3, self.plan.last)
         return int(self.session.download(self.buffers["nodes"], 1, np.uint32, at)[0] & COUNT_MASK)
 
@@ -139,7 +139,7 @@ class Subtree:
         return words, partial(stored_stops, height, width, flags, nodes)
 
     def words_of(self, level: int) -> StoredWords:
-        """Where the statistics of a level from 1 to the root's are on the device; with `store_low` for 1 and 2."""
+        """Buffer and offset of the statistics of a level from 1 to the root's; of 1 and 2 with `store_low`."""
         plan = self.plan
         if level <= 2:
             return StoredWords(self.buffers["low"], 0 if level == 1 else plan.bands * plan.cells[1], 1)
