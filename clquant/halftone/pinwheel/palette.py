@@ -14,6 +14,7 @@ import numpy.typing as npt
 from clquant import runtime
 from clquant.color import spaces
 from clquant.color.palette import Palette
+from clquant.color.space_tables import linear_table
 from clquant.dithering import bounds
 from clquant.flow import Portion, Steps
 from clquant.halftone.pinwheel import palette_paths
@@ -21,7 +22,7 @@ from clquant.halftone.pinwheel.bands import BandBlocks, BlockMap, edge_row_bytes
 from clquant.halftone.pinwheel.layout import error_limit, error_shares, pack_path, phase_constants
 from clquant.halftone.pinwheel.palette_paths import COLORS, EDGE_BYTES, Common, PathScan, fade_of
 from clquant.halftone.pinwheel.paths import INWARD, OUTWARD, make_path
-from clquant.halftone.pinwheel.tones import WHITE, linear_units
+from clquant.halftone.pinwheel.tones import WHITE
 from clquant.halftone.tables import UNITS, constant_tables, rows
 from clquant.images import Picture
 from clquant.mapping.palette_cache import open_palette
@@ -60,7 +61,7 @@ def codes_of_worths(light: npt.NDArray[np.int16]) -> npt.NDArray[np.uint8]:
 
 def worths(linear: bool) -> npt.NDArray[np.int16]:
     """(256,) int16: what an 8-bit value is worth, in 1/16 of a step of encoded values or of linear light."""
-    return linear_units() if linear else (UNITS * np.arange(256)).astype(np.int16)
+    return (linear_table(WHITE) if linear else UNITS * np.arange(256)).astype(np.int16)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from clquant.color.space_tables import deep_lights
+from clquant.color.space_tables import deep_lights, linear_table
 from clquant.halftone.pinwheel.paths import Path
 from clquant.halftone.tables import MIDDLE, TONES, UNITS, WeightTables, rows
 
@@ -24,13 +24,6 @@ def finer_units(linear: bool) -> npt.NDArray[np.int32]:
     if linear:
         return deep_lights(white)
     return ((2 * white * np.arange(65536, dtype=np.int64) + 65535) // (2 * 65535)).astype(np.int32)
-
-
-def linear_units(units: int = WHITE) -> npt.NDArray[np.int16]:
-    """Linear light of the 256 sRGB values (IEC 61966-2-1), 0 to `units`, rounded half up: a table made on the host."""
-    v = np.arange(TONES) / 255.0
-    light = np.where(v <= 0.04045, v / 12.92, ((v + 0.055) / 1.055) ** 2.4)
-    return np.floor(light * units + 0.5).astype(np.int16)
 
 
 @dataclass(frozen=True)
@@ -52,7 +45,7 @@ def make_tones(levels: int, linear: bool) -> Tones:
     """Tone arithmetic for 2 to 256 output levels, with errors in encoded values or in linear light."""
     top = levels - 1
     output = (510 * np.arange(levels) + top) // (2 * top)
-    value = linear_units().astype(np.int64) if linear else UNITS * np.arange(TONES)
+    value = linear_table(WHITE).astype(np.int64) if linear else UNITS * np.arange(TONES)
     worth = value[output]
     low = np.clip(np.searchsorted(worth, value, side="right") - 1, 0, top - 1)
     gap = worth[low + 1] - worth[low]

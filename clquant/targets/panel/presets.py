@@ -1,7 +1,6 @@
-"""Presets for common e-paper panels, each with the source of its colours.
+"""Presets for common e-paper panels, each with the source of its colours."""
 
-"Measured" colours are photographs' values of real panels; those called estimates were not measured by their source.
-"""
+# "Measured" colours are photographs' values of real panels; those called estimates were not measured by their source.
 
 from __future__ import annotations
 

@@ -36,9 +36,9 @@ class Writer(abc.ABC):
         self.path = path
         self.metadata = metadata
 
-    @abc.abstractmethod
     def order(self, places: list[Place]) -> list[Place]:
-        """The order in which tiles are best written."""
+        """The order in which tiles are best written; here any."""
+        return places
 
     @abc.abstractmethod
     def add(self, place: Place, data: bytes) -> None:
@@ -89,10 +89,6 @@ class FolderWriter(Writer):
         self._files: dict[bytes, pathlib.Path] = {}
         path.mkdir()
 
-    def order(self, places: list[Place]) -> list[Place]:
-        """As `Writer.order`."""
-        return places
-
     def add(self, place: Place, data: bytes) -> None:
         """As `Writer.add`."""
         row = (1 << place.z) - 1 - place.y if self._tms else place.y
@@ -120,10 +116,6 @@ class MBTilesWriter(Writer):
         super().__init__(path, metadata)
         self._database = sqlite3.connect(path)
         self._database.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;" + _SCHEMA)
-
-    def order(self, places: list[Place]) -> list[Place]:
-        """As `Writer.order`."""
-        return places
 
     def add(self, place: Place, data: bytes) -> None:
         """As `Writer.add`."""

@@ -16,15 +16,7 @@ from clquant.estimator import Estimator
 from clquant.images import ImageLike, Picture, buffer_of, device_arrays, materialize, read_many, refuse_rows
 from clquant.mapping.lookup import applied
 from clquant.palette import engine
-from clquant.runtime import (
-    Array,
-    CommandQueue,
-    InvalidArgument,
-    Progress,
-    ProgressCallback,
-    Session,
-    open_session,
-)
+from clquant.runtime import Array, CommandQueue, InvalidArgument, Progress, ProgressCallback, Session, open_session
 from clquant.targets.tilesets.fit import TileFit
 from clquant.targets.tilesets.packing import OPAQUE_ALPHA, kept_colors
 from clquant.targets.tilesets.params import TileParams
@@ -284,16 +276,12 @@ class TilePalettes(Estimator):
 
         Parameters
         ----------
-        image : image
-        y : object
-            Ignored; scikit-learn's pipelines give it.
-        progress : callable, optional
-            Called with (done, total); returning False stops the job.
+        image, y, progress
+            As `fit` takes them, of one image; `progress` then as `predict`.
 
         Returns
         -------
-        ndarray or pyopencl.array.Array
-            As `predict`.
+        As `predict`.
 
         Raises
         ------
@@ -308,16 +296,12 @@ class TilePalettes(Estimator):
 
         Parameters
         ----------
-        image : image
-        y : object
-            Ignored; scikit-learn's pipelines give it.
-        progress : callable, optional
-            Called with (done, total); returning False stops the job.
+        image, y, progress
+            As `fit` takes them, of one image; `progress` then as `transform`.
 
         Returns
         -------
-        ndarray or pyopencl.array.Array
-            As `transform`.
+        As `transform`.
 
         Raises
         ------

@@ -1,10 +1,9 @@
-"""One call of `TilePalettes.fit`: palettes and the choice among them, in turns.
+"""One call of `TilePalettes.fit`: palettes and the choice among them, in turns."""
 
-Lloyd's algorithm on two levels: every tile takes the palette that it costs least in, then every entry moves to the mean
-of the pixels that are nearest to it in the tiles of its palette. The first palettes are those of clusters of tiles, by
-their mean colours, and by these and the mean deviations from them. Then the palette that is missed least is given up
-for a second one for a part of the tiles of the palette that costs most; what lowers the cost stays.
-"""
+# Lloyd's algorithm on two levels: every tile takes the palette that it costs least in, then every entry moves to the
+# mean of the pixels that are nearest to it in the tiles of its palette. The first palettes are those of clusters of
+# tiles, by their mean colours, and by these and the mean deviations from them. Then the palette that is missed least is
+# given up for a second one for a part of the tiles of the palette that costs most; what lowers the cost stays.
 
 from __future__ import annotations
 
@@ -59,11 +58,8 @@ class TileFit:
         tiles = drawn_tiles([math.prod(steps.grid(p.height, p.width)) for p in pictures], steps.size, given.seed)
         self._count = sum(map(len, tiles))
         self._points: Buffer = steps.points(scope, pictures, tiles)
-        self._hold(steps.session.download(self._points, (self._count, steps.size, 4), np.int32))
         self.steps = 0
-
-    def _hold(self, points: npt.NDArray[np.int32]) -> None:
-        """Keep the points of opaque pixels on the host."""
+        points = steps.session.download(self._points, (self._count, steps.size, 4), np.int32)
         self._there = points[..., 3] > 0
         self._places = points[..., :3].astype(np.int64)
         self._opaque = self._places[self._there]
@@ -148,8 +144,7 @@ class TileFit:
         return centers, choice
 
     def _moved(self, centers: Int, choice: Choice) -> Int:
-        """The centers at the means of their pixels, rounded half up. Those without pixels take the places of the pixels
-        of their palette that are farthest from their entries."""
+        """Move centers to the means of their pixels, rounded half up; those without pixels by `_fill`."""
         steps, (palettes, colors, _) = self._device, centers.shape
         with steps.session.scope() as scope:
             chosen = scope.copy_of(choice.chosen.astype(np.uint16))
@@ -170,7 +165,7 @@ class TileFit:
         return moved
 
     def _fill(self, moved: Int, centers: Int, total: Int, found: npt.NDArray[np.uint16]) -> None:
-        """Give places to the entries without pixels."""
+        """Move entries without pixels to the pixels of their palette that are farthest from their entries."""
         empty = total == 0
         empty[:, : self._taken] = False
         if not empty.any():
@@ -206,10 +201,7 @@ class TileFit:
     def _start(self, features: Int) -> Int:
         """Palettes of clusters of tiles."""
         palettes, seed = self._given.n_palettes, self._given.seed
-        ones = np.ones(len(features), np.int64)
-        centers = centers_of(features, ones, np.zeros((0, features.shape[1]), np.int64), palettes, seed)
-        label = ((features[:, None] - centers[None]) ** 2).sum(axis=2).argmin(axis=1)
-        shared = self._first_shared()
+        label, shared = _clusters(features, palettes, seed), self._first_shared()
         made = [self._palette(np.flatnonzero(label == number), shared, seed) for number in range(palettes)]
         return np.stack(made)
 
@@ -218,13 +210,11 @@ class TileFit:
         if self._reserved:
             return np.zeros((1, 3), np.int64)
         if self._given.shared is not None:
-            fixed: Int = self._as_places(self._given.shared[None, None])[0]
-            return fixed
+            return self._as_places(self._given.shared[None, None])[0]  # type: ignore[no-any-return]
         if not self._given.learns_shared:
             return np.zeros((0, 3), np.int64)
         distinct, counts = np.unique(self._opaque, axis=0, return_counts=True)
-        first: Int = distinct[[int(counts.argmax())]]
-        return first
+        return np.asarray(distinct[[int(counts.argmax())]], np.int64)
 
     def _palette(self, tiles: Int, shared: Int, seed: int) -> Int:
         """(n_colors, 3): a palette of some tiles by k-means."""
@@ -258,15 +248,19 @@ class TileFit:
         _, given_up, split = pairs[rank]
         tiles = np.flatnonzero(choice.chosen == split)
         seed = (self._given.seed + number + 1) % 2**64
-        features = self._features()[tiles]
-        ones = np.ones(len(tiles), np.int64)
-        both = centers_of(features, ones, np.zeros((0, features.shape[1]), np.int64), 2, seed)
-        label = ((features[:, None] - both[None]) ** 2).sum(axis=2).argmin(axis=1)
+        label = _clusters(self._features()[tiles], 2, seed)
         shared = centers[0, : self._taken]
         swapped: Int = centers.copy()
         swapped[split] = self._palette(tiles[label == 0], shared, seed)
         swapped[given_up] = self._palette(tiles[label == 1], shared, seed) if label.any() else centers[given_up]
         return swapped
+
+
+def _clusters(features: Int, count: int, seed: int) -> Int:
+    """The cluster of each row of features, by k-means."""
+    none = np.zeros((0, features.shape[1]), np.int64)
+    centers = centers_of(features, np.ones(len(features), np.int64), none, count, seed)
+    return np.asarray(((features[:, None] - centers[None]) ** 2).sum(axis=2).argmin(axis=1), np.int64)
 
 
 def drawn_tiles(counts: Sequence[int], size: int, seed: int) -> list[npt.NDArray[np.uint32]]:

@@ -21,12 +21,10 @@ _PIXELS_AT_ONCE = 1 << 14
 
 
 def packed_sets(sets: Sequence[frozenset[int]], bins: int, room: int) -> list[frozenset[int]] | None:
-    """Colours of a few palettes such that each of many sets lies in one of them, if a greedy search finds some.
-
-    Sets that are parts of others go with those. The others come by falling size, then by their colours; each joins the
-    palette with which it has the most colours in common among those with room (ties: the fullest, then the first), or
-    begins a new one.
-    """
+    """Colours of a few palettes such that each of many sets lies in one of them, if a greedy search finds some."""
+    # Sets that are parts of others go with those. The others come by falling size, then by their colours; each joins
+    # the palette with which it has the most colours in common among those with room (ties: the fullest, then the
+    # first), or begins a new one.
     ordered = sorted(set(sets), key=lambda colors: (-len(colors), sorted(colors)))
     largest: list[frozenset[int]] = []
     for colors in ordered:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +33,7 @@ class TileSteps:
         self.n_colors = n_colors
         self.scale = scale_of(space)
         self._first = first
+        self._tables = space.tables()
 
     @property
     def size(self) -> int:
@@ -43,10 +43,6 @@ class TileSteps:
     def grid(self, height: int, width: int) -> tuple[int, int]:
         """Rows and columns of tiles of a picture; those at its edges may be cut off."""
         return -(-height // self.side[0]), -(-width // self.side[1])
-
-    @functools.cached_property
-    def _tables(self) -> npt.NDArray[np.int32]:
-        return self.space.tables()
 
     def _launch(
         self, name: str, size: int | tuple[int, int], *given: Any, channels: int = 3, index: str = "uchar", **named: Any
