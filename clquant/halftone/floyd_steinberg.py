@@ -78,8 +78,7 @@ def floyd_steinberg(
     params.choice("color_space", color_space, spaces.NAMES)
     given: dict[str, Any] = {"queue": queue, "progress": progress}
     if palette is not None:
-        found: runtime.Array = _Classic().dither(image, as_palette(palette), color_space=color_space, **given)
-        return found
+        return _Classic().dither(image, as_palette(palette), color_space=color_space, **given)  # type: ignore[no-any-return]
     params.callback("progress", progress)
     picture = images.read(image, max_bits=16)
     if picture.channels != 1:

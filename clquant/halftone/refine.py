@@ -31,12 +31,9 @@ from clquant.runtime import Buffer, Scope, Session, Variant
 
 MOST_LEVELS = 16
 MOST_PASSES = 16
-# Values of black and white.
-WHITE = 1020
-# Neighbours of a pixel, and itself, row by row.
-AROUND = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
-# A neighbour's errors are looked at a pixel farther, still within a plane's margins.
-MOST_REACH = 7
+WHITE = 1020  # its value; black's is 0
+AROUND = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]  # neighbours of a pixel, and itself, row by row
+MOST_REACH = 7  # a neighbour's errors are looked at a pixel farther, still within a plane's margins
 GROUP = 64
 
 IN_LANES = Variant(

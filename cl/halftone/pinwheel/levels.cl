@@ -1,9 +1,6 @@
 #include "common/philox.h"
 #include "halftone/halftone.h"
 
-#ifndef BITS
-#define BITS 8
-#endif
 #if BITS == 16
 typedef ushort Sample;
 /* The 8-bit input level that is nearest. */

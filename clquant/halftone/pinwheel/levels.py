@@ -155,7 +155,7 @@ class BlockHalftone:
             **phase_constants(settings.block_size, settings.scan, phase),
             LEVELS=2 if settings.levels == 2 else 3,
             NOISE=int(self._plan.noisy),
-            **({} if self._bits == 8 else {"BITS": self._bits}),
+            BITS=self._bits,
         )
         tables = {**plan.portable, "shown": self._shown}
         buffers = {name: self._scope.copy_of(table) for name, table in tables.items()}

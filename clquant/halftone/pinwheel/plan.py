@@ -72,10 +72,9 @@ def make_plan(block_size: int, scan: str, levels: int, linear: bool, noise: floa
     for path, (row, record), half in zip(paths, made, spread, strict=True):
         entries = np.zeros((256, 4), np.int16)
         entries[:, 0], entries[:, 1], entries[:, 2] = tones.value, amplitude, half
-        rim = path.rim_slots.astype(np.uint16)
         portable: dict[str, npt.NDArray[Any]] = {
             "path": pack_path(path, row),
-            "rim": rim,
+            "rim": path.rim_slots.astype(np.uint16),
             "record": np.ascontiguousarray(record),
             "tone": entries,
             "worth": tones.worth,

@@ -27,7 +27,6 @@ from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.mapping.search import is_cpu
 
 MAX_KEPT_PIXELS = 1 << 22  # of a gray picture whose buffers and launches a CPU keeps for the next of its size
-# To black and white.
 GRAY_FORMS = (
     runtime.Variant("lanes", serial_lanes.GRAY.file, lambda limits: limits.is_cpu, gain=8.1),
     runtime.Variant("rows", serial_rows.FILE, lambda limits: limits.work_group >= serial_rows.ROWS, gain=3.9),

@@ -18,8 +18,7 @@ from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, Progress
 from clquant.targets.panel.packing import pack_codes, pack_planes
 
 BAND_PIXELS = 1 << 15  # of a thread, for the sake of caches
-# Rec. 601 luma, in thousandths.
-LUMA = np.array([299, 587, 114], np.int32)
+LUMA = np.array([299, 587, 114], np.int32)  # Rec. 601, in thousandths
 
 
 @dataclass(frozen=True)
@@ -221,8 +220,7 @@ def over_white(image: ImageLike) -> npt.NDArray[np.uint8]:
 def _codes(colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint32]:
     """A number for each colour (..., 3)."""
     red, green, blue = (colors[..., c].astype(np.uint32) for c in range(3))
-    codes: npt.NDArray[np.uint32] = red * np.uint32(1 << 16) + green * np.uint32(1 << 8) + blue
-    return codes
+    return np.asarray(red * np.uint32(1 << 16) + green * np.uint32(1 << 8) + blue, np.uint32)
 
 
 def _linear(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

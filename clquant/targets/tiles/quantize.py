@@ -30,8 +30,7 @@ from clquant.targets.tiles import stores, writers
 from clquant.targets.tiles.stores import Place, Tiles
 
 MOST_INDEXED = 256
-# The assumed size of a tile, which bounds how many are in memory before the first one is read.
-_USUAL_TILE_BYTES = 512 * 512 * 4
+_USUAL_TILE_BYTES = 512 * 512 * 4  # assumed of a tile, to bound how many are in memory before the first one is read
 
 
 class PyramidReport(NamedTuple):
@@ -108,12 +107,8 @@ def histogram(
 
     Raises
     ------
-    InvalidType, InvalidArgument
-        If an argument is not allowed.
-    FileError
-        If a tile cannot be read.
-    StoppedError
-        If `progress` returned False.
+    InvalidType, InvalidArgument, FileError, StoppedError
+        If an argument is not allowed, a tile cannot be read, or `progress` returned False.
     """
     report, bound = Progress(params.callback("progress", progress)), lazy.memory_bytes(memory)
     with stores.opened(source, tms) as tiles:
@@ -168,12 +163,8 @@ def quantize(
 
     Raises
     ------
-    InvalidType, InvalidArgument
-        If an argument is not allowed.
-    FileError
-        If a tile cannot be read, or the result not be written.
-    StoppedError
-        If `progress` returned False.
+    InvalidType, InvalidArgument, FileError, StoppedError
+        If an argument is not allowed, a tile cannot be read or the result not be written, or `progress` returned False.
     """
     report, bound = Progress(params.callback("progress", progress)), lazy.memory_bytes(memory)
     mask, target = _mask_of(dither), files.path_of(out, "out")

@@ -23,8 +23,7 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 MBTILES, PMTILES = ".mbtiles", ".pmtiles"
 METADATA_FILE = "metadata.json"
 MOST_ZOOM = 31
-# Directories of a PMTiles file: a root and leaves.
-_MOST_DEPTH = 4
+_MOST_DEPTH = 4  # of directories in a PMTiles file: a root and leaves
 _HEAD_BYTES = 127
 # Bounds of what a store's bytes may name and unpack to: equal tiles are named in a few bytes.
 FREE_TILES = 1 << 20

@@ -129,10 +129,8 @@ class TilePalettes(Estimator):
 
         Raises
         ------
-        InvalidType, InvalidArgument
-            If an argument or a parameter is not allowed.
-        FileError
-            If a file cannot be read.
+        InvalidType, InvalidArgument, FileError
+            If an argument or a parameter is not allowed, or a file cannot be read.
         StoppedError
             If `progress` returned False; what was learned before stands.
         """
@@ -208,7 +206,7 @@ class TilePalettes(Estimator):
         """The same choice of palettes with other entries."""
         found = np.array(made.get() if isinstance(made, Array) else made)
         colors = len(self.palettes_[0])
-        numbers = np.kron(self._numbers(found), np.ones(given.side, found.dtype))[: picture.height, : picture.width]
+        numbers = np.kron(self.tile_numbers(found), np.ones(given.side, found.dtype))[: picture.height, : picture.width]
         pixels = picture.on_host(session)
         if picture.channels == 4:
             pixels = pixels.copy()
@@ -330,9 +328,7 @@ class TilePalettes(Estimator):
             Before `fit`.
         """
         self._check_fitted("palettes_")
-        return self._numbers(picture.host_indices() if isinstance(picture, IndexedImage) else np.asarray(picture))
-
-    def _numbers(self, indices: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        indices = picture.host_indices() if isinstance(picture, IndexedImage) else np.asarray(picture)
         rows, columns = TileParams.of(self).side
         return np.asarray(indices[::rows, ::columns] // len(self.palettes_[0]))
 

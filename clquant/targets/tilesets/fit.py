@@ -21,12 +21,9 @@ from clquant.runtime import Buffer, Progress, Scope, philox4x32, seed_key
 from clquant.targets.tilesets.params import TileParams
 from clquant.targets.tilesets.steps import TileSteps
 
-# Most pixels that palettes are learned from; if there are more, tiles are drawn at random.
-MOST_PIXELS = 1 << 17
-# Steps after each start and swap, at the end, and over 8-bit colours.
-_STEPS, _LAST_STEPS, _SHOWN_STEPS = 5, 30, 12
-# Steps end where the cost falls by less than this part of it.
-_FALL = 10_000
+MOST_PIXELS = 1 << 17  # that palettes are learned from; if there are more, tiles are drawn at random
+_STEPS, _LAST_STEPS, _SHOWN_STEPS = 5, 30, 12  # after each start and swap, at the end, and over 8-bit colours
+_FALL = 10_000  # steps end where the cost falls by less than this part of it
 _DRAW_TILES = 0x7469_6C70
 
 Int = npt.NDArray[np.int64]
@@ -202,8 +199,7 @@ class TileFit:
         """Palettes of clusters of tiles."""
         palettes, seed = self._given.n_palettes, self._given.seed
         label, shared = _clusters(features, palettes, seed), self._first_shared()
-        made = [self._palette(np.flatnonzero(label == number), shared, seed) for number in range(palettes)]
-        return np.stack(made)
+        return np.stack([self._palette(np.flatnonzero(label == one), shared, seed) for one in range(palettes)])
 
     def _first_shared(self) -> Int:
         """(0 or 1, 3): where the shared entry begins."""

@@ -13,11 +13,9 @@ from clquant.targets.tilesets.params import TileParams
 
 Colors = npt.NDArray[np.uint8]
 
-# Pixels of lower alpha are transparent.
-OPAQUE_ALPHA = 128
+OPAQUE_ALPHA = 128  # pixels of lower alpha are transparent
 _PLACES = np.array([1 << 16, 1 << 8, 1])
-# Pixels whose colours are looked at before it is asked whether these are too many.
-_PIXELS_AT_ONCE = 1 << 14
+_PIXELS_AT_ONCE = 1 << 14  # whose colours are looked at before it is asked whether these are too many
 
 
 def packed_sets(sets: Sequence[frozenset[int]], bins: int, room: int) -> list[frozenset[int]] | None:

@@ -18,8 +18,7 @@ from clquant.runtime import InvalidArgument
 if TYPE_CHECKING:
     from clquant.targets.tilesets.engine import TilePalettes
 
-MOST_SIDE, MOST_PIXELS = 256, 256
-MOST_PALETTES = 256
+MOST_SIDE, MOST_PIXELS, MOST_PALETTES = 256, 256, 256
 
 
 @dataclass(frozen=True)
