@@ -74,10 +74,6 @@ class DeviceResult:
         self._buffer = cast(Buffer, self._array.base_data)
         self._row_bytes = self._array.nbytes // shape[0]
 
-    def fits(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> bool:
-        """Return whether results have this shape and dtype."""
-        return (self._array.shape, self._array.dtype) == (shape, np.dtype(dtype))
-
     def has(self, _: int) -> bool:
         """Whether rows are there from an earlier job: never."""
         return False
@@ -101,18 +97,12 @@ class DeviceResult:
 class SinkResult:
     """Download bands into a `Sink`; a thread writes the rows in their order."""
 
-    is_pinned = False
-
     def __init__(self, session: Session, shape: tuple[int, ...], dtype: npt.DTypeLike, sink: Sink) -> None:
         self._session = session
         self._shape, self._dtype = shape, np.dtype(dtype)
         self._sink = sink.checked(shape, self._dtype)
         self._writer = concurrent.futures.ThreadPoolExecutor(1, "clquant-write")
         self._writing: concurrent.futures.Future[None] | None = None
-
-    def fits(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> bool:
-        """Return whether results have this shape and dtype."""
-        return (shape, np.dtype(dtype)) == (self._shape, self._dtype)
 
     def has(self, row1: int) -> bool:
         """Return whether an earlier job has written all rows before `row1`."""

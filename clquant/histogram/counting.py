@@ -20,7 +20,7 @@ from clquant.histogram.bins import CELL_BINS, CELLS, CODES, NOTES, Bins
 from clquant.histogram.counts import CLEAR, PARTIAL, ColorCounts
 from clquant.histogram.merging import MAX_NARROW, OPAQUE_CELLS, HostCounts, checked_total, merged
 from clquant.histogram.portions import Portion, portions
-from clquant.histogram.runs import Band, Partition, RunCounter, bands_of, starts_of
+from clquant.histogram.runs import Band, Partition, RunCounter, starts_of
 from clquant.histogram.weights import total_weight
 from clquant.images import Picture
 from clquant.runtime import (
@@ -153,7 +153,7 @@ class _Counter:
 
     @functools.cached_property
     def _bands(self) -> list[Band]:
-        return bands_of(self._session, self._pictures)
+        return [(p, *rows) for p in self._pictures for rows in p.bands(self._session)]
 
     @property
     def _partition_groups(self) -> int:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from clquant.histogram.bins import NOTES
 from clquant.histogram.counts import CLEAR, PARTIAL, ColorCounts
 from clquant.histogram.merging import spread_bits
-from clquant.images import Picture, row_bands
+from clquant.images import Picture
 from clquant.runtime import Buffer, LocalMemory, Scope, Session
 
 CELLS = 1 << 16
@@ -28,7 +28,7 @@ class RunCounter:
         self._session = session
         self._scope = scope
         self._pictures = pictures
-        self._bands = bands_of(session, pictures)
+        self._bands = [(p, *rows) for p in pictures for rows in p.bands(session)]
         groups = session.tuned("counting.groups_a_unit") * session.limits.compute_units
         self._groups = min(groups, _MOST_COUNTERS // (CELLS * len(self._bands)))
 
@@ -71,11 +71,6 @@ class RunCounter:
             partial=bool(alphas & PARTIAL),
             clear=bool(alphas & CLEAR),
         )
-
-
-def bands_of(session: Session, pictures: Sequence[Picture]) -> list[Band]:
-    """Rows of each picture that fit the device."""
-    return [(p, *rows) for p in pictures for rows in row_bands(p.height, p.width * p.channels, session)]
 
 
 class Partition:

@@ -11,7 +11,7 @@ from clquant.images.input_rules import (
     read_parts,
     sent,
 )
-from clquant.images.picture import HostImage, ImageLike, Picture, buffer_of, device_arrays, row_bands
+from clquant.images.picture import HostImage, ImageLike, Picture, buffer_of, device_arrays
 from clquant.images.picture_files import FORMATS, allow_formats
 from clquant.images.rows import refuse_rows
 
@@ -32,6 +32,5 @@ __all__ = [
     "read_many",
     "read_parts",
     "refuse_rows",
-    "row_bands",
     "sent",
 ]

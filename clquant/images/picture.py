@@ -119,10 +119,10 @@ class Picture:
 
     def parts(self, session: Session, row_bytes: int = 0, multiple_of: int = 1) -> list[tuple[int, int]]:
         """Return bands of rows, half-open; of a host picture so that transfers and kernels overlap."""
+        if self.array is None:
+            return list(self.bands(session, row_bytes, multiple_of))
         own_bytes = self.width * self.pixel_bytes
         row_bytes = max(row_bytes, own_bytes)
-        if self.array is None:
-            return list(row_bands(self.height, row_bytes, session, multiple_of, self))
         small = row_bytes >= SMALL * own_bytes
         there = small or (self.sent is not None and self.sent.are_there)
         return parts(session, self.height, row_bytes, small or session.is_pinned(self.array), multiple_of, there)
@@ -137,25 +137,18 @@ class Picture:
         except DeviceMemoryError:
             return self
 
-    def bands(self, session: Session, bytes_per_pixel: int = 0, multiple_of: int = 1) -> Iterator[tuple[int, int]]:
-        """Yield bands of rows, half-open, whose largest buffer stays within the device's largest allocation."""
-        row_bytes = self.width * max(bytes_per_pixel, self.pixel_bytes)
-        yield from row_bands(self.height, row_bytes, session, multiple_of, self)
+    def bands(self, session: Session, row_bytes: int = 0, multiple_of: int = 1) -> Iterator[tuple[int, int]]:
+        """Yield bands of rows, half-open, whose largest buffer stays within the device's largest allocation.
 
-
-def row_bands(
-    height: int, row_bytes: int, session: Session, multiple_of: int = 1, picture: Picture | None = None
-) -> Iterator[tuple[int, int]]:
-    """Bands of rows of `row_bytes` bytes that fit the device's largest allocation (see `Picture.bands`).
-
-    Of a lazy picture they fit its bound on the host's memory, too.
-    """
-    rows = session.limits.max_alloc // max(row_bytes, 1) // multiple_of * multiple_of
-    if picture is not None and picture.lazy is not None:
-        rows = min(rows, picture.lazy.rows_at_once(row_bytes, multiple_of))
-    rows = max(rows, multiple_of)  # where even that is too much, the allocation itself says so
-    for row0 in range(0, height, rows):
-        yield row0, min(row0 + rows, height)
+        Of a lazy picture they fit its bound on the host's memory, too.
+        """
+        row_bytes = max(row_bytes, self.width * self.pixel_bytes)
+        rows = session.limits.max_alloc // row_bytes // multiple_of * multiple_of
+        if self.lazy is not None:
+            rows = min(rows, self.lazy.rows_at_once(row_bytes, multiple_of))
+        rows = max(rows, multiple_of)  # where even that is too much, the allocation itself says so
+        for row0 in range(0, self.height, rows):
+            yield row0, min(row0 + rows, self.height)
 
 
 def device_arrays(pictures: Sequence[Picture]) -> list[Array]:

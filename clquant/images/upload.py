@@ -39,11 +39,6 @@ class SentRows:
         """Whether all rows were asked for before, so that nothing waits for the host any more."""
         return self._ordered == len(self._parts)
 
-    @property
-    def cuts(self) -> list[int]:
-        """The row after each part's last."""
-        return [row1 for _, row1 in self._parts]
-
     def begin(self, rows: int) -> None:
         """Begin the uploads of the first `rows` rows."""
         self._begin(self._needed(rows))

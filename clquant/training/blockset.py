@@ -95,10 +95,10 @@ class BlockSet:
         blocks = cls(session, scope, shape, count, flat)
         for picture in pictures:
             width, columns = picture.width, shape.table_shape(picture.height, picture.width)[1]
-            padded_bytes = -(-columns * shape.columns * shape.channels // width)
+            row_bytes = columns * shape.columns * shape.channels
             kernel = _program(session, shape, width).kernel("vq_blocks")
             group = session.work_group_size(kernel, session.tuned("vq.train_group"))
-            for row0, row1 in picture.bands(session, padded_bytes, shape.rows):
+            for row0, row1 in picture.bands(session, row_bytes, shape.rows):
                 number = shape.table_shape(row1 - row0, width)[0] * columns
                 with session.scope() as band:
                     rows, pixels = band.empty(number * shape.components), picture.upload(session, band, row0, row1)

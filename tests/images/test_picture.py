@@ -65,7 +65,7 @@ def test_bands_cover_the_rows_once(queue: runtime.CommandQueue, monkeypatch: pyt
     session = runtime.open_session(queue)
     picture = images.read(np.zeros((103, 10, 3), np.uint8))
     assert list(picture.bands(session)) == [(0, 33), (33, 66), (66, 99), (99, 103)]
-    assert list(picture.bands(session, bytes_per_pixel=16, multiple_of=4))[:2] == [(0, 4), (4, 8)]
+    assert list(picture.bands(session, row_bytes=16 * picture.width, multiple_of=4))[:2] == [(0, 4), (4, 8)]
 
 
 def test_bool_and_16_bit_and_float_by_the_stated_rules() -> None:

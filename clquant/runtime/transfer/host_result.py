@@ -45,11 +45,6 @@ class HostResult:
         """Whether kernels write a result of so many bytes into the array itself, where `room` is for all of it."""
         return limits.is_cpu and limits.unified_memory and not limits.is_simulator and nbytes >= SMALLEST_WRITTEN
 
-    @property
-    def is_pinned(self) -> bool:
-        """Whether its memory is page-locked."""
-        return self._pinned
-
     def fits(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> bool:
         """Whether the array has this shape and type."""
         return self._array.shape == shape and self._array.dtype == dtype
