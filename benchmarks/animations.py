@@ -1,4 +1,4 @@
-"""Clips to GIF beside ffmpeg's two passes, gifsicle and gifski: bytes, error, flicker, seconds.
+"""Clips to GIF beside ffmpeg's two passes, gifsicle and gifski: bytes, error, flicker, seconds; memory of long ones.
 
 ffmpeg and gifsicle are taken from the path, gifski from there or from the variable GIFSKI.
 """
@@ -9,6 +9,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -154,13 +155,22 @@ def judged(path: pathlib.Path, made: Clip, seconds: float) -> Judged:
     return Judged(path.stat().st_size, float(np.mean(errors)), max(errors), changed / max(still, 1), seconds)
 
 
-def film(made: Clip, folder: pathlib.Path) -> pathlib.Path:
-    """The clip as a film without loss."""
-    height, width = made.frames[0].shape[:2]
-    path = folder / "clip.mkv"
-    command = ["ffmpeg", "-v", "error", "-y", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r"]
-    data = b"".join(frame.tobytes() for frame in made.frames)
-    subprocess.run([*command, str(FPS), "-i", "-", "-c:v", "ffv1", "-pix_fmt", "bgr0", path], input=data, check=True)
+WITHOUT_LOSS = "-c:v", "ffv1", "-pix_fmt", "bgr0"
+
+
+def film(
+    frames: Iterable[Picture],
+    size: tuple[int, int],
+    path: pathlib.Path,
+    fps: int = FPS,
+    codec: Iterable[str] = WITHOUT_LOSS,
+) -> pathlib.Path:
+    """Write frames as a film."""
+    command = ["ffmpeg", "-v", "error", "-y", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{size[0]}x{size[1]}"]
+    with subprocess.Popen([*command, "-r", str(fps), "-i", "-", *codec, path], stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        for frame in frames:
+            process.stdin.write(frame.tobytes())
     return path
 
 
@@ -241,7 +251,7 @@ def beside_others(options: Options) -> Iterable[Table]:
         found: dict[str, Judged] = {}
         with tempfile.TemporaryDirectory() as place:
             folder = pathlib.Path(place)
-            path = film(made, folder)
+            path = film(made.frames, SIZE, folder / "clip.mkv")
             for program, call in programs(made, path, folder):
                 target = folder / "result.gif"
                 begin = time.perf_counter()
@@ -276,10 +286,34 @@ def within_bytes(options: Options) -> Iterable[Table]:
     yield table
 
 
+def memory(options: Options) -> Iterable[Table]:
+    """The command's peak memory by the length of a film: the photograph's pan at ten frames a second, with noise."""
+    table = Table("memory", {"size": "size", "frames": "frames", "bytes": "bytes", "peak": "peak, MB", "seconds": "s"})
+    noise = "-vf", "noise=alls=8:allf=t", "-c:v", "mpeg4", "-q:v", "4"
+    for size, lengths in (((480, 270), (10, 600)), ((1920, 1080), (10, 60))):
+        for length in (1, 3) if options.quick else lengths:
+            with tempfile.TemporaryDirectory() as place:
+                path = film(pan(10 * length, size), size, pathlib.Path(place, "long.mkv"), 10, noise)
+                target = path.with_suffix(".gif")
+                begin = time.perf_counter()
+                process = subprocess.Popen([sys.executable, "-m", "clquant", "animate", path, "-o", target, "-q"])
+                _, status, usage = os.wait4(process.pid, 0)
+                assert status == 0
+                table.add(
+                    size=f"{size[0]}x{size[1]}",
+                    frames=10 * length,
+                    bytes=target.stat().st_size,
+                    peak=usage.ru_maxrss // 1024,
+                    seconds=round(time.perf_counter() - begin, 1),
+                )
+    yield table
+
+
 def run(options: Options) -> Iterable[Table]:
-    """All tables; those beside others need ffmpeg."""
+    """All tables; those beside others, and of long films, need ffmpeg."""
     if shutil.which("ffmpeg"):
         yield from beside_others(options)
+        yield from memory(options)
     yield from within_bytes(options)
 
 

@@ -10,13 +10,11 @@ import threading
 import weakref
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
-
-from clquant.images.moving import Frame
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
-DEPTH = 2
+DEPTH = 1
 _END = object()
 _LENGTH = struct.Struct("<Q")
 
@@ -54,20 +52,20 @@ def ahead(items: Iterable[T], depth: int = DEPTH) -> Iterator[T]:
             thread.join(0.01)
 
 
-class Spool:
-    """Frames of a source that can be read once, kept in a file without a name and read any number of times."""
+class Spool(Generic[T]):
+    """Items of a source that can be read once, kept in a file without a name and read any number of times."""
 
-    def __init__(self, frames: Iterable[Frame]) -> None:
+    def __init__(self, items: Iterable[T]) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed when the spool goes
         weakref.finalize(self, self._file.close)
         self._count = 0
-        for frame in frames:
-            data = zlib.compress(pickle.dumps(frame), 1)
+        for item in items:
+            data = zlib.compress(pickle.dumps(item), 1)
             self._file.write(_LENGTH.pack(len(data)) + data)
             self._count += 1
         self.expected = self._count
 
-    def __iter__(self) -> Iterator[Frame]:
+    def __iter__(self) -> Iterator[T]:
         at = 0
         for _ in range(self._count):
             self._file.seek(at)

@@ -32,7 +32,7 @@ Symbols = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], npt.NDArray[np.uin
 def packed(frames: Iterable[Drawn], loss: int, queue: CommandQueue | None) -> Iterator[tuple[gif.Frame, bytes]]:
     """Frames with their pixels packed; a pixel's colour differs by at most `loss` from its own (see `near_colors`)."""
     session = _session(queue)
-    most = MOST_PIXELS if session.limits.is_cpu else 4 * MOST_PIXELS
+    most = min(session.limits.compute_units << 21, MOST_PIXELS) if session.limits.is_cpu else 2 * MOST_PIXELS
     for batch, symbols in ahead(_batches(frames, most), 1):
         yield from zip(batch, blocks_of(symbols, loss, session), strict=True)
 
@@ -69,8 +69,6 @@ def blocks_of(frames: Sequence[Symbols], loss: int, session: Session) -> list[by
     """Each frame's code size and its codes in blocks, as they stand in the file."""
     sizes = [frame[0].size for frame in frames]
     starts = np.array([0, *itertools.accumulate(sizes)], np.uint32)
-    wanted = np.concatenate([frame[0].reshape(-1) for frame in frames])
-    other = np.concatenate([frame[1].reshape(-1) for frame in frames])
     bits = [max(int(frame[0].max()).bit_length(), LEAST_CODE_BITS) for frame in frames]
     near = np.concatenate(
         [near_colors(frame[2][: 1 << most], loss, frame[3]) for frame, most in zip(frames, bits, strict=True)]
@@ -83,8 +81,12 @@ def blocks_of(frames: Sequence[Symbols], loss: int, session: Session) -> list[by
     weights = dict(zip(("RED", "GREEN", "BLUE"), WEIGHTS, strict=True))
     kernel = session.program(FILE, NEAR=NEAR, LOCAL_TABLE=int(is_local), **weights).kernel("pack_lzw")
     with session.scope() as scope:
-        out, lengths = scope.empty(2 * len(wanted) + 16 * count), scope.empty(4 * count)
-        given = [scope.upload(array) for array in (wanted, other, starts, colors, near, np.array(bits, np.uint32))]
+        out, lengths = scope.empty(2 * sum(sizes) + 16 * count), scope.empty(4 * count)
+        wanted, other = scope.empty(sum(sizes)), scope.empty(sum(sizes))
+        for start, frame in zip(starts[:-1], frames, strict=True):
+            session.write(wanted, np.ascontiguousarray(frame[0]), int(start))
+            session.write(other, np.ascontiguousarray(frame[1]), int(start))
+        given = [wanted, other, *(scope.upload(array) for array in (starts, colors, near, np.array(bits, np.uint32)))]
         tables = scope.empty(4 * TABLE_WORDS * (1 if is_local else count))
         session.launch(
             kernel,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 WAYS = ("one", "scene", "frame")
 
-_COUNTED_TOGETHER = 1 << 22  # pixels
+_COUNTED_TOGETHER = 1 << 21  # pixels
 _MOST_COLORS = 1 << 19
 _CUT = 0.5  # of the pixels that are of other coarse colours than those of the frame before
 _SHORTEST_MS = 500
@@ -67,10 +67,9 @@ class _Counted:
 
     def _count(self) -> None:
         for power, pictures in self._waiting.items():
-            found = ColorHistogram.of(pictures, queue=self._queue)
+            found = _bounded(ColorHistogram.of(pictures, queue=self._queue))
             known = self._histograms.get(power)
-            found = found if known is None else together([known, found])
-            self._histograms[power] = found if found.n_colors <= _MOST_COLORS else _coarser(found)
+            self._histograms[power] = found if known is None else _bounded(together([known, found]))
         self._waiting.clear()
         self._pixels = 0
 
@@ -133,8 +132,10 @@ def _times(histogram: ColorHistogram, power: int) -> ColorHistogram:
     return ColorHistogram(colors, counts << np.uint64(power)) if power else histogram
 
 
-def _coarser(histogram: ColorHistogram) -> ColorHistogram:
-    """A histogram of 6 bits a channel: a long film's noise has millions of colours."""
+def _bounded(histogram: ColorHistogram) -> ColorHistogram:
+    """A histogram, of 6 bits a channel if it has too many colours: a long film's noise has millions."""
+    if histogram.n_colors <= _MOST_COLORS:
+        return histogram
     colors, counts = histogram.to_arrays()
     colors[:, :3] = colors[:, :3] & 0xFC | colors[:, :3] >> 6
     return ColorHistogram(colors, counts)

@@ -114,7 +114,7 @@ def _streamed(first: IndexedImage, frames: Iterator[Any], delay_ms: Any, opaque:
         if delay is None:
             raise InvalidArgument(f"delay_ms has {number}; allowed: one for each of the frames, or one number")
         if _checked(frame).shape != first.shape:
-            raise _sizes_differ({first.shape, frame.shape})
+            raise sizes_differ({first.shape, frame.shape})
         if opaque and frame.palette != first.palette and (frame.palette.rgba()[:, 3] < 255).any():
             raise InvalidArgument(
                 f"frames[{number}] has colours of alpha below 255, the first has none; allowed for frames that are "
@@ -136,14 +136,18 @@ def write_list(
         raise InvalidArgument("frames are none; allowed: at least one")
     shapes = {frame.shape for frame in given}
     if len(shapes) > 1:
-        raise _sizes_differ(shapes)
-    palettes = [frame.palette.rgba() for frame in given]
+        raise sizes_differ(shapes)
+    about = about_of(given[0].shape, [frame.palette.rgba() for frame in given], plays, checked_comment(comment))
+    write_frames(file, format, about, (Made(*one).shown() for one in zip(given, delays, strict=True)))
+
+
+def about_of(shape: tuple[int, int], palettes: list[npt.NDArray[np.uint8]], plays: int, comment: str = "") -> About:
+    """What all frames share, of each of which the (n, 4) palette is known."""
     alike = all(np.array_equal(rgba, palettes[0]) for rgba in palettes)
     holes = any((rgba[:, 3] < gif.OPAQUE_ALPHA).any() for rgba in palettes)
     opaque = all((rgba[:, 3] == 255).all() for rgba in palettes)
-    height, width = given[0].shape
-    about = About(width, height, plays, palettes[0] if alike else None, holes, opaque, checked_comment(comment))
-    write_frames(file, format, about, (Made(*one).shown() for one in zip(given, delays, strict=True)))
+    height, width = shape
+    return About(width, height, plays, palettes[0] if alike else None, holes, opaque, comment)
 
 
 def _checked(frame: Any) -> IndexedImage:
@@ -154,7 +158,7 @@ def _checked(frame: Any) -> IndexedImage:
     return frame
 
 
-def _sizes_differ(shapes: set[tuple[int, int]]) -> InvalidArgument:
+def sizes_differ(shapes: set[tuple[int, int]]) -> InvalidArgument:
     return InvalidArgument(f"frames have the sizes {sorted(shapes)} (height, width); allowed: one size for all")
 
 

@@ -16,6 +16,7 @@ import pytest
 from clquant import Palette
 from clquant.cli import main
 from clquant.cli.commands import devices
+from clquant.cli.commands.palette import films
 from tests.reference.sixel import decode
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -189,13 +190,19 @@ def film(path):
         return image.n_frames, image.info["duration"]
 
 
-def test_animation(folder):
+def test_animation(folder, monkeypatch):
     ran("palette", "a.png", "b.bmp", "-k", "8", "--shared", "--animate", "50", "-o", "film.gif", "-q")
     assert film("film.gif") == (2, 50)
     ran("palette", "a.png", "b.bmp", "--shared", "-k", "8", "--animate", "50", "--save-palette", "p.hex", "-o", "f.gif")
     assert len(Palette.read("p.hex")) == 8
     ran("palette", "film.gif", "-k", "4", "--animate", "20", "-o", "again.gif", "-q")
     assert film("again.gif") == (2, 20)
+    results = []
+    for most in (1 << 20, 0):  # frames are kept, or read again for each pass
+        monkeypatch.setattr(films, "_KEPT_BYTES", most)
+        ran("palette", "film.gif", "-k", "4", "-o", "again.gif", "--force", "-q")
+        results.append(pathlib.Path("again.gif").read_bytes())
+    assert results[0] == results[1]
 
 
 def test_one_colour_is_called_so(folder, capsys):

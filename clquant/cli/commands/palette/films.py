@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, BinaryIO
 
-from clquant import images
+import numpy as np
+
+from clquant import ColorHistogram, images
 from clquant.cli import batch, common, inputs, large
 from clquant.cli.batch import Item
 from clquant.cli.commands.palette import options as palette_options
@@ -18,14 +21,18 @@ from clquant.cli.common import STDOUT, shown
 from clquant.cli.inputs import Inputs, Source
 from clquant.cli.loading import Loaded, piped
 from clquant.cli.outputs import Outputs
+from clquant.color.formats import gif_frames
 from clquant.color.formats.gif import MAX_COLORS, OPAQUE_ALPHA
+from clquant.color.formats.shown import About
 from clquant.color.palette import Palette
 from clquant.images import moving
-from clquant.runtime import ClquantError, InvalidArgument
+from clquant.runtime import ClquantError, InvalidArgument, Progress
 from clquant.video import animation, writing
+from clquant.video.ahead import Spool
 
 ANIMATED_SUFFIXES = (".gif", ".png", ".apng", ".webp")
 STILL_SUFFIX = ".png"
+_KEPT_BYTES = 1 << 27  # of a film that is read once
 
 
 def suffixes(sources: Inputs) -> dict[Source, str]:
@@ -54,29 +61,102 @@ def holds_frames(target: str, loaded: Loaded) -> bool:
     return os.path.splitext(target)[1].lower() in ANIMATED_SUFFIXES
 
 
-@dataclass(frozen=True)
 class Film:
-    """All frames of an input."""
+    """The frames of an input: of a long film one in memory at a time, read again for each pass.
 
-    pictures: list[Any]  # (H, W, C) uint8
-    delays: list[int]  # milliseconds
-    plays: int  # 0 for ever
+    Attributes
+    ----------
+    plays : int
+        0 for ever.
+    frames : list of _Frame
+    """
+
+    def __init__(self, args: argparse.Namespace, source: Source, data: bytes | None = None) -> None:
+        self._args, self._shown = args, source.shown
+        data = data or piped(source)
+        self._file = source.path if data is None else data
+        about = moving.about(self._file, self._shown)
+        self.plays = about.plays
+        self.frames = [_Frame(self, number, (about.height, about.width)) for number in range(about.count)]
+        self._reading: Iterator[moving.Frame] = iter(())
+        self._read: dict[int, tuple[Any, int]] = {}
+        self._keeps_all = 4 * about.count * about.height * about.width <= _KEPT_BYTES
+
+    def read(self, number: int) -> tuple[Any, int]:
+        """A frame's pixels by the rules of `clquant.images`, with ``--alpha`` applied, and its milliseconds."""
+        while number not in self._read:
+            last = max(self._read, default=-1)
+            if last < 0 or last > number:
+                self._reading, last = moving.frames(self._file, self._shown), -1
+            frame = next(self._reading)
+            if not self._keeps_all:
+                self._read.clear()
+            pixels = images.read(frame.pixels, argument=self._shown).array
+            self._read[last + 1] = palette_options.settled(self._args, pixels), frame.delay_ms
+            if last + 2 == len(self.frames):
+                next(self._reading, None)  # which closes the file
+        return self._read[number]
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """A frame of a film, a picture that is read when its pixels are asked for."""
+
+    film: Film
+    number: int
+    shape: tuple[int, int]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self.film.read(self.number)[0]
+
+
+class _Made:
+    """Frames in few colours that wait in a temporary file to be written."""
+
+    def __init__(self, made: Iterable[writing.Made], plays: int) -> None:
+        self._palettes: list[Any] = []
+        self._shape, self._plays = (0, 0), plays
+        self._frames = Spool(self._seen(made))
+
+    def _seen(self, made: Iterable[writing.Made]) -> Iterator[writing.Made]:
+        for one in made:
+            if self._palettes and one.image.shape != self._shape:
+                raise writing.sizes_differ({one.image.shape, self._shape})
+            self._shape = one.image.shape
+            self._palettes.append(one.image.palette.rgba())
+            yield one
+
+    def about(self) -> About:
+        return writing.about_of(self._shape, self._palettes, self._plays)
+
+    def frames(self) -> Iterator[writing.Made]:
+        return iter(self._frames)
+
+    def packing(self) -> writing.Packing:
+        return gif_frames.packed
+
+    def fitted(self, write: animation.Write, file: BinaryIO) -> tuple[animation.Maker, dict[str, Any]]:
+        return self, write(self, file)
 
 
 def all_frames(args: argparse.Namespace, source: Source, loaded: Loaded) -> list[Any]:
-    """Read every frame of an input, with ``--alpha`` applied."""
-    return _frames(args, source, loaded.data).pictures if loaded.frames > 1 else [loaded.pixels]
+    """Every frame of an input, with ``--alpha`` applied."""
+    return list(Film(args, source, loaded.data).frames) if loaded.frames > 1 else [loaded.pixels]
 
 
-def _frames(args: argparse.Namespace, source: Source, data: bytes | None = None) -> Film:
-    """Read all frames of an input by the rules of `clquant.images`, with ``--alpha`` applied."""
-    data = data or piped(source)
-    file = source.path if data is None else data
-    plays = moving.about(file, source.shown).plays
-    frames = list(moving.frames(file, source.shown))
-    pictures = [images.read(frame.pixels, argument=source.shown).array for frame in frames]
-    settled = [palette_options.settled(args, picture) for picture in pictures]
-    return Film(settled, [frame.delay_ms for frame in frames], plays)
+def _learned(options: Options, frames: list[_Frame], label: str) -> Palette:
+    """One palette of all frames; where they are only counted, of one frame at a time."""
+    args = options.args
+    if options.palette is not None or args.method != "kmeans" or {args.weights, args.psnr, args.mse} != {None}:
+        return options.learn(frames, label)
+    histogram = ColorHistogram(np.zeros((0, 3), np.uint8), np.zeros(0, np.uint64))
+    with common.progress_bar(args, f"palette of {label}") as progress:
+        report = Progress(progress)
+        for number, frame in enumerate(frames, 1):
+            histogram += ColorHistogram.of(frame, queue=options.queue)
+            report.report(number, len(frames))
+    palette: Palette = palette_options.learner(args, options.queue).fit_histogram(histogram).palette_
+    return palette
 
 
 def film(options: Options, shared: Palette | None, item: Item, loaded: Loaded) -> batch.Finish:
@@ -84,13 +164,13 @@ def film(options: Options, shared: Palette | None, item: Item, loaded: Loaded) -
     args, source = options.args, item.source
     if args.max_bytes is not None:
         raise InvalidArgument(f"{source.shown} has {loaded.frames} frames; --max-bytes is for still pictures alone")
-    moving_picture = _frames(args, source, loaded.data)
+    given = Film(args, source, loaded.data)
     kind = loaded.format if item.target == STDOUT else writing.animated_format_of(item.place)
     with inputs.named(source):
-        palette = shared or options.learn(moving_picture.pictures, item.label)
-        made = _quantized(options, moving_picture, palette, item.label)
+        palette = shared or _learned(options, given.frames, item.label)
+        made = _quantized(options, given.frames, palette, item.label, given.plays)
     if args.save_palette is not None:
-        made.frames[0].palette.write(args.save_palette)
+        made.palette.write(args.save_palette)
 
     def finish() -> batch.Report:
         data, input_bytes = made.to_bytes(str(kind)), loaded.file_bytes(source)
@@ -98,12 +178,14 @@ def film(options: Options, shared: Palette | None, item: Item, loaded: Loaded) -
             return skipped
         item.write(data)
         item.note_lost(loaded.unkept)
-        return _report(args, source, item.place, made, (len(data), input_bytes), item.seconds())
+        return _report(args, source, item.place, made, input_bytes, item.seconds())
 
     return finish
 
 
-def _quantized(options: Options, source: Film, palette: Palette | None, label: str) -> animation.Animation:
+def _quantized(
+    options: Options, frames: list[_Frame], palette: Palette | None, label: str, plays: int, delay_ms: int | None = None
+) -> animation.Animation:
     """Map frames to one palette, or each to one of its own.
 
     Then opaque ones get 255 colours if others have holes in them: GIF needs an entry to clear them with.
@@ -111,14 +193,19 @@ def _quantized(options: Options, source: Film, palette: Palette | None, label: s
     low, high = writing.DELAYS_MS
     most = None
     if palette is None and palette_options.colors(options.args) == MAX_COLORS:
-        holes = any(picture.shape[2] == 4 and picture[:, :, 3].min() < OPAQUE_ALPHA for picture in source.pictures)
+        pictures = (np.asarray(frame) for frame in frames)
+        holes = any(picture.shape[2] == 4 and picture[:, :, 3].min() < OPAQUE_ALPHA for picture in pictures)
         most = MAX_COLORS - 1 if holes else None
-    made = []
-    for number, picture in enumerate(source.pictures, 1):
-        which = f"{label}, frame {number} of {len(source.pictures)}"
-        own = palette or options.learn([picture], which, most)
-        made.append(options.quantize(picture, own, which, as_shown=False))
-    return animation.Animation(made, [min(max(delay, low), high) for delay in source.delays], source.plays)
+
+    def made() -> Iterator[writing.Made]:
+        for number, frame in enumerate(frames, 1):
+            picture, own_delay = frame.film.read(frame.number)
+            which = f"{label}, frame {number} of {len(frames)}"
+            own = palette or options.learn([picture], which, most)
+            delay = min(max(delay_ms or own_delay, low), high)
+            yield writing.Made(options.quantize(picture, own, which, as_shown=False), delay)
+
+    return animation.Animation._of_maker(_Made(made(), plays))
 
 
 def target(args: argparse.Namespace, places: Outputs) -> str:
@@ -132,15 +219,15 @@ def target(args: argparse.Namespace, places: Outputs) -> str:
 def animate(options: Options, sources: Inputs, places: Outputs) -> int:
     """Write all inputs as frames of one file."""
     args = options.args
-    frames = [frame for source in sources for frame in _frames(args, source).pictures]
+    frames = [frame for source in sources for frame in Film(args, source).frames]
     begin = time.perf_counter()
-    shared = options.learn(frames, "all frames") if args.shared or options.palette else None
-    made = _quantized(options, Film(frames, [args.animate] * len(frames), 0), shared, "all inputs")
+    shared = _learned(options, frames, "all frames") if args.shared or options.palette else None
+    made = _quantized(options, frames, shared, "all inputs", 0, args.animate)
     if args.save_palette is not None:
-        made.frames[0].palette.write(args.save_palette)
+        made.palette.write(args.save_palette)
     data = made.to_bytes("GIF" if args.output == STDOUT else writing.animated_format_of(args.output))
     places.write(args.output, data)
-    _report(args, None, args.output, made, (len(data), None), time.perf_counter() - begin)()
+    _report(args, None, args.output, made, None, time.perf_counter() - begin)()
     return 0
 
 
@@ -149,16 +236,15 @@ def _report(
     source: Source | None,
     target: str,
     made: animation.Animation,
-    sizes: tuple[int, int | None],
+    input_bytes: int | None,
     seconds: float,
 ) -> batch.Report:
-    height, width = made.frames[0].shape
-    count = "1 frame" if len(made) == 1 else f"{len(made)} frames"
-    colors = max(len(frame.palette) for frame in made.frames)
+    figures = made.figures
+    count = "1 frame" if figures["frames"] == 1 else f"{figures['frames']} frames"
     what = f"{count} -> {shown(target)}"
     if source is not None:
-        what = f"{source.relative} -> {shown(target)}: {count} of {width}x{height}"
-    text = f"{what}: {count_of(colors)}{batch.sizes(*sizes)}, {seconds:.2f} s"
-    record: dict[str, Any] = {"input": None if source is None else source.path, "output": target, "frames": len(made)}
-    record |= {"width": width, "height": height, "n_colors": colors, "bytes": sizes[0], "input_bytes": sizes[1]}
-    return partial(common.say, args, text, **record, seconds=seconds)
+        what = f"{source.relative} -> {shown(target)}: {count} of {figures['width']}x{figures['height']}"
+    text = f"{what}: {count_of(figures['colors'])}{batch.sizes(figures['bytes'], input_bytes)}, {seconds:.2f} s"
+    record = {"input": None if source is None else source.path, "output": target, "n_colors": figures["colors"]}
+    record |= {name: figures[name] for name in ("frames", "width", "height", "bytes")}
+    return partial(common.say, args, text, **record, input_bytes=input_bytes, seconds=seconds)
