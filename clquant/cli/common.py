@@ -80,8 +80,12 @@ def add_output(parser: argparse.ArgumentParser, suffixes: str, default: str) -> 
     option(parser, "-o", "--output", metavar="OUT", traits="everyday", help=text)
 
 
-def add_batch(parser: argparse.ArgumentParser, fields: str) -> None:
-    """Declare how results are named and reported, and what becomes of files that are there."""
+def add_batch(
+    parser: argparse.ArgumentParser, suffixes: str, default: str, fields: str = "", what: str = "picture", **how: Any
+) -> None:
+    """Declare inputs, results, their names and report, and what becomes of files that are there."""
+    add_inputs(parser, what, **how)
+    add_output(parser, suffixes, default)
     text = (
         "names of results beside their inputs or in a folder, such as '{stem}-small.gif'; {stem}, {suffix} and "
         f"{{number}} are the input's{fields}"
@@ -91,29 +95,48 @@ def add_batch(parser: argparse.ArgumentParser, fields: str) -> None:
     there.add_argument("--force", action="store_true", help="let a result replace its own input")
     text = "leave files that are there, and skip what they would be made of"
     there.add_argument("-n", "--no-clobber", action="store_true", help=text)
-    add_json(parser)
+    add(parser, "json")
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--json``."""
-    parser.add_argument("--json", action="store_true", help="print what was done as JSON, instead of a line per result")
+def _shared(*words: str, **declaration: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    return words, declaration
 
 
-def add_colors(parser: Any, text: str, traits: str = "everyday", **declaration: Any) -> None:
-    """Declare ``-k``."""
-    option(parser, "-k", "--colors", "--n-colors", type=int, metavar="K", traits=traits, help=text, **declaration)
+# Options of several commands, whose helps are in `_HELPS`.
+_SHARED = {
+    "cluster": _shared("--cluster", metavar="WHERE"),
+    "color_format": _shared("--color-format", choices=tuple(DISPLAY_FORMATS)),
+    "colors": _shared("-k", "--colors", "--n-colors", type=int, metavar="K", traits="everyday"),
+    "compression": _shared("--compression", choices=tuple(_COMPRESSIONS), traits="whole"),
+    "device": _shared("--device", metavar="NAME", traits="everyday"),
+    "icc": _shared("--icc", choices=("srgb", "keep"), default="srgb", traits="whole"),
+    "json": _shared("--json", action="store_true"),
+    "quiet": _shared("-q", "--quiet", action="store_true"),
+    "save_palette": _shared("--save-palette", metavar="FILE", traits="everyday result joint"),
+    "seed": _shared("--seed", "--random-state", type=int, default=0),
+    "space": _shared("--space", "--color-space", choices=spaces.NAMES, default="srgb", traits="everyday"),
+    "use": _shared("--use", metavar="COLORS", traits="everyday file"),
+}
+_HELPS = {
+    "cluster": "share the work out among Dask workers: local (one per device of this machine, or local:0,1 by their "
+    "numbers), or a scheduler's address, such as tcp://host:8786, whose workers find the same files",
+    "compression": "TIFF: g4 of black and white alone (default: deflate)",
+    "device": "OpenCL device to use; its number, gpu, cpu, or a part of its name (clquant devices)",
+    "icc": "colours of a file with an ICC profile: become sRGB, or stay with the profile (default: %(default)s)",
+    "json": "print what was done as JSON, instead of a line per result",
+    "quiet": "print nothing but errors",
+    "save_palette": "write the palette too: .gpl .act .pal .hex .ase .png",
+    "seed": "seed of what is random (default: 0)",
+    "space": "where colours are compared (default: srgb)",
+    "use": "take these colours instead of learning some; 'black,#f80' or a palette file",
+}
 
 
-def add_use(parser: Any) -> None:
-    """Declare ``--use``."""
-    text = "take these colours instead of learning some; 'black,#f80' or a palette file"
-    option(parser, "--use", metavar="COLORS", traits="everyday file", help=text)
-
-
-def add_space(parser: Any, text: str = "where colours are compared (default: srgb)", default: Any = "srgb") -> None:
-    """Declare ``--space``."""
-    names = "--space", "--color-space"
-    option(parser, *names, choices=spaces.NAMES, default=default, traits="everyday", help=text)
+def add(parser: Any, *names: str, **changes: Any) -> None:
+    """Declare options of several commands, with changes of their declaration."""
+    for name in names:
+        words, declaration = _SHARED[name]
+        option(parser, *words, **{"help": _HELPS.get(name), **declaration, **changes})
 
 
 def add_dither(parser: Any, what: str, remark: str, default: str | None = None, also: tuple[str, ...] = ()) -> None:
@@ -122,39 +145,6 @@ def add_dither(parser: Any, what: str, remark: str, default: str | None = None, 
     text = f"{what}; HOW is one of: {names}; {DEFAULT} if none is named {remark}"
     how: Any = {"nargs": "?", "const": DEFAULT, "choices": (*dither_names(), *also), "default": default}
     option(parser, "--dither", **how, metavar="HOW", traits="everyday", help=text)
-
-
-def add_color_format(parser: Any, text: str) -> None:
-    """Declare ``--color-format``."""
-    parser.add_argument("--color-format", choices=tuple(DISPLAY_FORMATS), help=text)
-
-
-def add_seed(
-    parser: Any, text: str = "seed of what is random (default: 0)", default: int | None = 0, traits: str = ""
-) -> None:
-    """Declare ``--seed``."""
-    option(parser, "--seed", "--random-state", type=int, default=default, traits=traits, help=text)
-
-
-def add_save_palette(parser: Any) -> None:
-    """Declare ``--save-palette``."""
-    text = "write the palette too: .gpl .act .pal .hex .ase .png"
-    option(parser, "--save-palette", metavar="FILE", traits="everyday result joint", help=text)
-
-
-def add_file_options(parser: Any) -> None:
-    """Declare ``--compression`` and ``--icc``."""
-    text = "TIFF: g4 of black and white alone (default: deflate)"
-    option(parser, "--compression", choices=tuple(_COMPRESSIONS), traits="whole", help=text)
-    text = "colours of a file with an ICC profile: become sRGB, or stay, and so does the profile (default: %(default)s)"
-    option(parser, "--icc", choices=("srgb", "keep"), default="srgb", traits="whole", help=text)
-
-
-def add_device(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--device`` and ``--quiet``."""
-    text = "OpenCL device to use; its number, gpu, cpu, or a part of its name (clquant devices)"
-    option(parser, "--device", metavar="NAME", traits="everyday", help=text)
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
 
 
 def given_palette(name: str, text: str) -> Palette:
@@ -267,37 +257,46 @@ def progress_bar(args: argparse.Namespace, label: str) -> Iterator[Callable[[int
 
     Uses tqdm where it is installed (extra ``cli``), else a plain percentage.
     """
-    label = streams.printable(label)
     if args.quiet or sys.stderr is None or not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        with _percentage(label) as update:
-            yield update
-        return
-    with tqdm(desc=label, leave=False, delay=BAR_DELAY_SECONDS, file=sys.stderr) as bar:
-
-        def show(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
-        yield show
-
-
-@contextlib.contextmanager
-def _percentage(label: str) -> Iterator[Callable[[int, int], None]]:
-    begin, text = time.monotonic(), ""
+    begin, bar = time.monotonic(), None
 
     def show(done: int, total: int) -> None:
-        nonlocal text
-        if time.monotonic() - begin >= BAR_DELAY_SECONDS:
-            text = f"\r{label}: {100 * done // max(total, 1):3d} %"
-            sys.stderr.write(text)
-            sys.stderr.flush()
+        nonlocal bar
+        if bar is None and time.monotonic() - begin >= BAR_DELAY_SECONDS:
+            bar = _bar(streams.printable(label))
+        if bar is not None:
+            bar.total = total
+            bar.update(done - bar.n)
 
     try:
         yield show
     finally:
-        sys.stderr.write(f"\r{' ' * len(text)}\r" if text else "")
+        if bar is not None:
+            bar.close()
+
+
+def _bar(label: str) -> Any:
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return _Percentage(label)
+    return tqdm(desc=label, leave=False, file=sys.stderr)
+
+
+class _Percentage:
+    """A bar without tqdm."""
+
+    def __init__(self, label: str) -> None:
+        self._label, self._text = label, ""
+        self.n, self.total = 0, 1
+
+    def update(self, more: int) -> None:
+        self.n += more
+        self._text = f"\r{self._label}: {100 * self.n // max(self.total, 1):3d} %"
+        sys.stderr.write(self._text)
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        sys.stderr.write(f"\r{' ' * len(self._text)}\r")

@@ -45,15 +45,6 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=int, metavar="N", help=text)
 
 
-def add_cluster(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--cluster``."""
-    text = (
-        "share the work out among Dask workers: local (one per device of this machine, or local:0,1 by their "
-        "numbers), or a scheduler's address, such as tcp://host:8786, whose workers find the same files"
-    )
-    parser.add_argument("--cluster", metavar="WHERE", help=text)
-
-
 def check(args: argparse.Namespace, pairs: Sequence[Pair], option: str) -> None:
     """Refuse what the workers of ``--jobs`` or ``--cluster`` cannot do, if it is given."""
     if getattr(args, option, None) is None:
@@ -112,9 +103,8 @@ def cluster(args: argparse.Namespace) -> Iterator[Any]:
             yield client
         return
     if "://" not in args.cluster:
-        raise InvalidArgument(
-            f"--cluster is {shown(args.cluster)}; allowed: local, local:0,1 or an address such as tcp://host:8786"
-        )
+        allowed = "local, local:0,1 or an address such as tcp://host:8786"
+        raise InvalidArgument(f"--cluster is {shown(args.cluster)}; allowed: {allowed}")
     try:
         client = Client(args.cluster, timeout=_SECONDS)
     except (OSError, ValueError) as error:
@@ -131,19 +121,16 @@ def later(read: Callable[..., Any], args: argparse.Namespace, source: Source) ->
 
 
 def shared_out(
-    args: argparse.Namespace,
-    pairs: Sequence[Pair],
-    is_banded: Callable[[Source, str | None], bool],
-    here: Callable[[Sequence[Pair]], int],
+    args: argparse.Namespace, pairs: list[Pair], banded: Callable[[Pair], bool], here: Callable[[list[Pair]], int]
 ) -> int:
     """Do all inputs `here`; with a cluster its workers do whole ones one by one, and the bands of others together."""
     if args.cluster is None:
         return here(pairs) if pairs else 0
     check(args, pairs, "cluster")
-    banded = [pair for pair in pairs if is_banded(*pair)]
+    some = list(filter(banded, pairs))
     with cluster(args) as client:
-        status = run_cluster(args, [pair for pair in pairs if pair not in banded], client)
-        return max(status, here(banded)) if banded else status
+        status = run_cluster(args, [pair for pair in pairs if pair not in some], client)
+        return max(status, here(some)) if some else status
 
 
 def run_jobs(args: argparse.Namespace, pairs: Sequence[Pair], jobs: int) -> int:

@@ -41,13 +41,8 @@ def is_tiff(path: str) -> bool:
     return os.path.splitext(path)[1].lower() in geo.SUFFIXES
 
 
-def is_large(source: Source) -> bool:
-    """Whether an input is a zarr, a GeoTIFF or a large TIFF."""
-    return suffix_of(source) is not None
-
-
 def suffix_of(source: Source) -> str | None:
-    """Return the default suffix of a large input's result; None for other inputs."""
+    """Return the default suffix of the result of a zarr, GeoTIFF or large TIFF; None for other inputs."""
     if source.piped:
         return None
     if lazy.is_store(source.path):
@@ -69,7 +64,7 @@ def is_banded(args: argparse.Namespace, source: Source, target: str | None) -> b
     """Whether an input goes to its result by bands: into a zarr, or into a TIFF if it is large or options say so."""
     if source.piped or target is None or target == STDOUT:
         return False
-    return is_zarr(target) or (is_tiff(target) and (bool(common.given(args, "bands")) or is_large(source)))
+    return is_zarr(target) or (is_tiff(target) and (bool(common.given(args, "bands")) or suffix_of(source) is not None))
 
 
 def split(args: argparse.Namespace, pairs: Sequence[Pair]) -> tuple[list[Pair], list[Pair]]:

@@ -47,13 +47,12 @@ class Outputs:
         """Choose the place of every input's result."""
         return [self._place(source, output, name(source), option, suffixes) for source in self._inputs]
 
-    def one(self, output: str, option: str = "-o", suffixes: Collection[str] | None = None) -> str:
+    def one(
+        self, output: str, option: str = "-o", suffixes: Collection[str] | None = None, source: Source | None = None
+    ) -> str:
         """Check the file that an option names, like those of `each`."""
-        return self._one(output, option, suffixes, None)
-
-    def _one(self, output: str, option: str, suffixes: Collection[str] | None, source: Source | None) -> str:
         target = files.path_of(output, option)
-        if os.path.isdir(target) and not _is_zarr(output):
+        if os.path.isdir(target) and not output.lower().endswith(".zarr"):
             raise FileError(f"cannot write {output!r}: it is a folder")
         if not os.path.isdir(target.parent):
             raise FileError(f"cannot write {output!r}: there is no folder {str(target.parent)!r}")
@@ -74,8 +73,8 @@ class Outputs:
                 raise InvalidArgument(f"{source.shown} is no regular file; name an output with {option}")
             return self._checked(str(beside), option, suffixes, source)
         is_folder = os.path.isdir(output) or output.endswith(("/", os.sep))
-        if not several and (_is_zarr(output) or not is_folder):
-            return self._one(output, option, suffixes, source)
+        if not several and (output.lower().endswith(".zarr") or not is_folder):
+            return self.one(output, option, suffixes, source)
         if os.path.isfile(output):
             raise InvalidArgument(f"output {output!r} is a file, but {why} need a folder")
         if not os.path.isdir(output) and _names_a_file(output):
@@ -229,10 +228,6 @@ def _identity(path: str) -> tuple[int, int] | None:
     except (OSError, ValueError):
         return None
     return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
-
-
-def _is_zarr(path: str) -> bool:
-    return os.path.splitext(path)[1].lower() == ".zarr"
 
 
 def _names_a_file(output: str) -> bool:

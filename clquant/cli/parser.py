@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import copy
 import importlib
+import pkgutil
 import re
 import sys
 from collections.abc import Sequence
@@ -12,21 +13,9 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 import clquant
-from clquant.cli import streams
+from clquant.cli import commands, streams
 
-COMMANDS = (
-    "animate",
-    "compare",
-    "devices",
-    "halftone",
-    "palette",
-    "panel",
-    "quadtree",
-    "tiles",
-    "tileset",
-    "vectors",
-    "vq",
-)
+COMMANDS = tuple(module.name for module in pkgutil.iter_modules(commands.__path__))
 """Modules of `clquant.cli.commands`."""
 
 EXIT_USAGE = 2
@@ -128,12 +117,11 @@ def build_parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
         epilog=EPILOG,
     )
     parser.add_argument("--version", action="version", version=f"clquant {clquant.__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Command)
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Command)
     for name in names:
         module = command_module(name)
-        command = commands.add_parser(
-            name, help=module.HELP, description=module.HELP[0].upper() + module.HELP[1:] + "."
-        )
+        description = module.HELP[0].upper() + module.HELP[1:] + "."
+        command = subparsers.add_parser(name, help=module.HELP, description=description)
         module.configure(command)
         command.set_defaults(run=module.run)
     return parser

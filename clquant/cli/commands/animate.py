@@ -46,8 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     common.add_inputs(parser, "a film, an animation, or picture")
     common.add_output(parser, ".gif, .png, .apng, .webp", "IN.gif beside it")
-    common.add_colors(parser, "colours, 2 to 256 (default: 256)", default=256)
-    common.add_use(parser)
+    common.add(parser, "colors", help="colours, 2 to 256 (default: 256)", default=256)
     text = "most frames a second; of pictures, how many (25)"
     option(parser, "--fps", type=float, metavar="N", traits="everyday", help=text)
     text = "width, or width and height, in pixels"
@@ -56,7 +55,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--end", type=_seconds, metavar="TIME", help="where to end")
     remark = f"(default: {DEFAULT}); {NO_DITHER}: no dithering"
     common.add_dither(parser, "imitate more colours", remark, default=DEFAULT, also=(NO_DITHER,))
-    common.add_space(parser)
     text = "one for all frames, for each scene, or for each frame"
     parser.add_argument("--palettes", choices=WAYS, default="one", help=text)
     text = "1 to 100 (90); below 100 noise is held, below 90 packing has loss"
@@ -69,9 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--comment", default="", metavar="TEXT", help="a text in the file (GIF, PNG)")
     parser.add_argument("--raw", type=_size, metavar="WxH", help="IN is plain RGB of this size, with --fps (25)")
     parser.add_argument("--damaged", action="store_true", help="take the frames before a damage, instead of an error")
-    common.add_save_palette(parser)
-    common.add_json(parser)
-    common.add_device(parser)
+    common.add(parser, "use", "space", "save_palette", "json", "device", "quiet")
 
 
 def run(args: argparse.Namespace) -> int:

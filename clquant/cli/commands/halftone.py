@@ -52,10 +52,8 @@ INDEXED = frozenset({"PNG", "GIF", "PBM", "SIXEL"}) | SMALL_DISPLAYS
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.epilog = EPILOG
-    common.add_inputs(parser)
     written = ".png, .pbm, .tif, .gif and whatever else Pillow writes without loss"
-    common.add_output(parser, written, "IN-halftone.png beside each")
-    common.add_batch(parser, ", {levels} is L")
+    common.add_batch(parser, written, "IN-halftone.png beside each", ", {levels} is L")
     text = "reduce the picture to gray (Rec. 601 luma) first"
     option(parser, "--gray", action="store_true", traits="everyday", help=text)
     text = "side of a block, 2 to 64 (default: 32)"
@@ -67,17 +65,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--levels", type=int, default=2, metavar="L", traits="everyday", help=text)
     text = "halftone to these colours: 'black,#f00,white' or a palette file"
     option(parser, "--palette", metavar="COLORS", traits="everyday file", help=text)
-    common.add_space(parser, "with --palette: where colours are compared with its (default: srgb)", None)
+    text = "with --palette: where colours are compared with its (default: srgb)"
+    common.add(parser, "space", help=text, default=None)
     parser.add_argument("--noise", type=float, default=0.0, metavar="X", help="threshold noise, 0 to 1 (default: 0)")
     text = "passes of direct binary search, 0 to 16 (default: 0)"
     option(parser, "--refine", type=int, default=0, metavar="P", traits="everyday whole", help=text)
     option(parser, "--dpi", type=float, traits="everyday", help="with --refine: pixels per inch (default: 300)")
     parser.add_argument("--inches", type=float, help="with --refine: distance of the eye (default: 9.5)")
     parser.add_argument("--linear", action="store_true", help="diffuse errors in linear light")
-    common.add_seed(parser, "seed of start errors and noise (default: 0)")
-    common.add_file_options(parser)
-    executors.add_cluster(parser)
-    common.add_device(parser)
+    common.add(parser, "seed", "compression", "icc", "cluster", "device", "quiet")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -94,10 +90,10 @@ def run(args: argparse.Namespace) -> int:
             lossless_kind(target, "a halftone")
     pairs = not_there(args, sources, targets)
     large.split(args, pairs)
-    return executors.shared_out(args, pairs, partial(large.is_banded, args), partial(_here, args, places))
+    return executors.shared_out(args, pairs, lambda pair: large.is_banded(args, *pair), partial(_here, args, places))
 
 
-def _here(args: argparse.Namespace, places: Outputs, pairs: Sequence[Pair]) -> int:
+def _here(args: argparse.Namespace, places: Outputs, pairs: list[Pair]) -> int:
     """Halftone inputs one by one; workers do the chunks of large ones if there is a cluster."""
     halftoner = PinwheelHalftoner(
         args.block,

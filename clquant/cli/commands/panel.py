@@ -39,9 +39,8 @@ With --panel list the panels are named, and the sources of their colours."""
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.epilog = EPILOG
-    common.add_inputs(parser, optional=True)
-    common.add_output(parser, ".png, .gif, ... or .bin, .c, .h: the packed frame", "IN-PANEL.png beside each")
-    common.add_batch(parser, ", {panel} is the panel's name")
+    written, fields = ".png, .gif, ... or .bin, .c, .h: the packed frame", ", {panel} is the panel's name"
+    common.add_batch(parser, written, "IN-PANEL.png beside each", fields, optional=True)
     text = "which one; list: print them all"
     option(parser, "--panel", choices=(*PANELS, "list"), required=True, traits="everyday", help=text)
     text = "bring pictures to the panel's size: all of it beside white, cut to fill it, or in other proportions"
@@ -51,13 +50,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     text = "as of clquant palette; none: no dithering"
     option(parser, "--dither", default="default", metavar="NAME", traits="everyday", help=text)
-    common.add_space(parser)
     text = "tone compression, 0 to 1 (default: 1)"
     option(parser, "--tone", type=float, default=1.0, metavar="X", traits="everyday", help=text)
     parser.add_argument("--gamut", type=float, metavar="X", help="chroma that is kept, 0 to 1 (default: the panel's)")
     text = "write the colours that the driver expects, not the measured ones"
     option(parser, "--device-colors", action="store_true", traits="everyday", help=text)
-    common.add_device(parser)
+    common.add(parser, "space", "device", "quiet")
 
 
 def run(args: argparse.Namespace) -> int:

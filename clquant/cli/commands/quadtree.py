@@ -56,9 +56,8 @@ FORMATS |= {".tif": "TIFF", ".jpg": "JPEG"}
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.epilog = EPILOG
-    common.add_inputs(parser, "picture or tree (.clqt)")
-    common.add_output(parser, ", ".join(FORMATS), "IN-quadtree.png (.gif with --gif) beside each input")
-    common.add_batch(parser, "")
+    default = "IN-quadtree.png (.gif with --gif) beside each input"
+    common.add_batch(parser, ", ".join(FORMATS), default, what="picture or tree (.clqt)")
     text = f"gray levels, 0 to 255 (default: {BUILT['threshold']})"
     option(parser, "-t", "--threshold", type=float, metavar="T", traits="everyday", help=text)
     text = f"what must not exceed the threshold (default: {BUILT['criterion']})"
@@ -73,7 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--save", metavar="TREE", traits="everyday", help=text)
     text = "refuse saved trees that claim more (default: %(default)s)"
     parser.add_argument("--max-pixels", type=int, default=files.MAX_PIXELS, metavar="PIXELS", help=text)
-    common.add_device(parser)
+    common.add(parser, "device", "quiet")
 
 
 def run(args: argparse.Namespace) -> int:

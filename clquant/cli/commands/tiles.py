@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from typing import Any
 
 from clquant import tiles
 from clquant.cli import common
@@ -30,18 +31,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="IN", help="a folder z/x/y.png (.jpg, .webp), .mbtiles or .pmtiles")
     text = "a new folder, or a file .mbtiles or .pmtiles"
     option(parser, "-o", "--output", required=True, metavar="OUT", traits="everyday", help=text)
-    common.add_colors(parser, f"colours, 2 to 256 (default: {MOST_COLORS})")
-    common.add_use(parser)
+    common.add(parser, "colors", help=f"colours, 2 to 256 (default: {MOST_COLORS})")
     text = "a dither that shows no seams (default: none)"
     option(parser, "--dither", choices=DITHERS, traits="everyday", help=text)
-    common.add_space(parser)
-    common.add_seed(parser)
-    common.add_save_palette(parser)
     parser.add_argument("--tms", action="store_true", help="rows of folders are counted from the bottom")
     parser.add_argument("--keep-empty", action="store_true", help="write tiles without a visible pixel, too")
     parser.add_argument("--memory", metavar="SIZE", help="host memory for tiles at work (default: 512MiB)")
-    common.add_json(parser)
-    common.add_device(parser)
+    common.add(parser, "use", "space", "seed", "save_palette", "json", "device", "quiet")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,35 +48,18 @@ def run(args: argparse.Namespace) -> int:
         registry.format_of(args.save_palette)
     begin = time.perf_counter()
     colors = given_palette("--use", args.use) if args.use is not None else args.colors or MOST_COLORS
+    how = {name: getattr(args, name) for name in ("dither", "tms", "keep_empty", "memory")}
+    how |= {"color_space": args.space, "random_state": args.seed, "queue": common.open_queue(args)}
     with common.progress_bar(args, args.source) as progress:
-        made = tiles.quantize(
-            args.source,
-            args.output,
-            colors,
-            dither=args.dither,
-            color_space=args.space,
-            random_state=args.seed,
-            tms=args.tms,
-            keep_empty=args.keep_empty,
-            queue=common.open_queue(args),
-            progress=progress,
-            memory=args.memory,
-        )
+        made = tiles.quantize(args.source, args.output, colors, progress=progress, **how)
     if args.save_palette is not None:
         made.palette.write(args.save_palette)
     seconds = time.perf_counter() - begin
-    common.say(
-        args,
+    text = (
         f"{args.source} -> {args.output}: {made.written} of {made.tiles} tiles, {made.empty} empty, {made.distinct} "
-        f"distinct, {len(made.palette)} colours, {made.nbytes} bytes, {seconds:.2f} s",
-        input=args.source,
-        output=args.output,
-        tiles=made.tiles,
-        written=made.written,
-        empty=made.empty,
-        distinct=made.distinct,
-        colors=made.palette.hex(),
-        bytes=made.nbytes,
-        seconds=seconds,
+        f"distinct, {len(made.palette)} colours, {made.nbytes} bytes, {seconds:.2f} s"
     )
+    counts = {name: getattr(made, name) for name in ("tiles", "written", "empty", "distinct")}
+    record: dict[str, Any] = {"colors": made.palette.hex(), "bytes": made.nbytes, "seconds": seconds}
+    common.say(args, text, input=args.source, output=args.output, **counts, **record)
     return 0

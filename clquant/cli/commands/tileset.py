@@ -38,12 +38,10 @@ Scale pictures first."""
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.epilog = EPILOG
-    common.add_inputs(parser)
-    common.add_output(parser, ".png, .gif, .tif, .c, .h and others without loss", "IN-tiles.png beside each input")
-    common.add_batch(parser, "")
+    common.add_batch(parser, ".png, .gif, .tif, .c, .h and others without loss", "IN-tiles.png beside each input")
     text = "palettes (default: 8)"
     option(parser, "--palettes", "--n-palettes", type=int, default=8, metavar="P", traits="everyday", help=text)
-    common.add_colors(parser, "colours of each (default: 16)", default=16)
+    common.add(parser, "colors", help="colours of each (default: 16)", default=16)
     text = "side of a tile, or WIDTHxHEIGHT (default: 8); at most 256 pixels"
     option(parser, "--tile-size", default="8", metavar="N", traits="everyday", help=text)
     text = (
@@ -51,16 +49,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "with an entry that no opaque pixel takes"
     )
     option(parser, "--shared-color", metavar="COLOR", traits="everyday", help=text)
-    common.add_color_format(parser, "only colours with so many bits of red, green and blue")
-    common.add_space(parser)
+    common.add(parser, "color_format", help="only colours with so many bits of red, green and blue")
     text = "learn the palettes for all inputs together"
     option(parser, "--shared", action="store_true", traits="everyday", help=text)
     text = "ordered dithering within tiles (default: none)"
     option(parser, "--dither", choices=ORDERED, traits="everyday", help=text)
     text = "write the palette of each tile too: a .csv, a line per row"
     option(parser, "--map", metavar="FILE", traits="everyday", help=text)
-    common.add_seed(parser)
-    common.add_device(parser)
+    common.add(parser, "space", "seed", "device", "quiet")
 
 
 def run(args: argparse.Namespace) -> int:

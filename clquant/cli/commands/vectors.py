@@ -66,8 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         text = "the file that train wrote, or codewords (k, d) in a .npy"
         option(verb, "--codebook", metavar="FILE", required=True, traits="everyday file", help=text)
     for verb in (train, encode, decode, info):
-        common.add_json(verb)
-        common.add_device(verb)
+        common.add(verb, "json", "device", "quiet")
 
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
@@ -91,7 +90,7 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     add("--scale", type=float, help="a power of two, of which numbers become multiples; not of codes")
     add("--sample-weight", metavar="FILE", traits="file", help="a weight for each row, .npy")
     add("--memory", metavar="SIZE", help="memory for rows that are read in portions (default: 512 MiB)")
-    common.add_seed(parser)
+    common.add(parser, "seed")
 
 
 def run(args: argparse.Namespace) -> int:

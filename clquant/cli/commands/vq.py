@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -76,21 +76,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(decode, "--codebook", metavar="FILE", traits="everyday file", help=text)
     info = verbs.add_parser("info", help="what .clvq files hold", epilog=EPILOG)
     common.add_inputs(info, SUFFIX)
+    text = "refuse files that claim more (default: %(default)s)"
     for verb in (decode, info):
-        verb.add_argument(
-            "--max-pixels",
-            type=int,
-            default=clvq_format.MAX_PIXELS,
-            metavar="PIXELS",
-            help="refuse files that claim more (default: %(default)s)",
-        )
+        verb.add_argument("--max-pixels", type=int, default=clvq_format.MAX_PIXELS, metavar="PIXELS", help=text)
     text = "refuse files that claim a larger codebook (default: %(default)s)"
     decode.add_argument("--max-codebook", type=int, default=clvq_format.MAX_CODEBOOK, metavar="BYTES", help=text)
     for verb in (train, encode, decode, info):
-        common.add_json(verb)
-        if verb is not info:
-            executors.add_cluster(verb)
-        common.add_device(verb)
+        common.add(verb, "json", "device", "quiet", *(() if verb is info else ("cluster",)))
 
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
@@ -103,7 +95,7 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     text = f"rounds of annealed training (default: {LEARNED['refine']})"
     option(parser, "--refine", type=int, metavar="R", traits="everyday learns", help=text)
     option(parser, "--gray", action="store_true", traits="everyday", help="convert pictures to gray first")
-    common.add_seed(parser, default=None, traits="learns")
+    common.add(parser, "seed", default=None, traits="learns")
 
 
 def _block(text: str) -> tuple[int, int]:
@@ -130,22 +122,16 @@ def _train(args: argparse.Namespace) -> int:
     codec.save(target)
     seconds = time.perf_counter() - begin
     count = "1 picture" if len(sources) == 1 else f"{len(sources)} pictures"
-    common.say(
-        args,
-        f"{count} -> {args.output}: {len(codec.codebook_)} codewords, MSE {codec.mse_:.2f}, {seconds:.2f} s",
-        inputs=[source.path for source in sources],
-        output=args.output,
-        codebook_size=len(codec.codebook_),
-        mse=float(codec.mse_),
-        seconds=seconds,
-    )
+    size, mse, paths = len(codec.codebook_), float(codec.mse_), [source.path for source in sources]
+    text = f"{count} -> {args.output}: {size} codewords, MSE {mse:.2f}, {seconds:.2f} s"
+    common.say(args, text, inputs=paths, output=args.output, codebook_size=size, mse=mse, seconds=seconds)
     return 0
 
 
 def _training_picture(args: argparse.Namespace, source: Source) -> Any:
     if args.cluster is None:
         return _pixels(args, source)
-    return large.picture(args, source) if large.is_large(source) else executors.later(_pixels, args, source)
+    return large.picture(args, source) if large.suffix_of(source) else executors.later(_pixels, args, source)
 
 
 def _encode(args: argparse.Namespace) -> int:
@@ -159,12 +145,11 @@ def _encode(args: argparse.Namespace) -> int:
     places = Outputs(sources, common.files_read(args))
     targets = places.each(args.output, lambda source: source.stem + SUFFIX, suffixes=CLVQ_SUFFIXES)
     pairs: list[Pair] = list(zip(sources, targets, strict=True))
-    return executors.shared_out(
-        args, pairs, lambda source, _: large.is_large(source), partial(_encode_here, args, places)
-    )
+    here = partial(_encode_here, args, places)
+    return executors.shared_out(args, pairs, lambda pair: bool(large.suffix_of(pair[0])), here)
 
 
-def _encode_here(args: argparse.Namespace, places: Outputs, pairs: Sequence[Pair]) -> int:
+def _encode_here(args: argparse.Namespace, places: Outputs, pairs: list[Pair]) -> int:
     """Encode inputs one by one; workers do the chunks of large ones if there is a cluster."""
     queue = common.open_queue(args)
     shared = None if args.codebook is None else VQCodec.load(args.codebook, queue=queue)
@@ -224,17 +209,17 @@ def _decode(args: argparse.Namespace) -> int:
     return executors.shared_out(args, pairs, partial(_has_many_pixels, args), partial(_decode_here, args, places))
 
 
-def _has_many_pixels(args: argparse.Namespace, source: Source, _: str | None) -> bool:
+def _has_many_pixels(args: argparse.Namespace, pair: Pair) -> bool:
     """Whether a .clvq file's picture is decoded by bands; not if its head is damaged, which its decoder will say."""
     try:
-        with inputs.opened(source) as file:
+        with inputs.opened(pair[0]) as file:
             height, width = clvq_format.Reader(file, args.max_pixels, args.max_codebook).header.shape
     except (FileError, FormatError):
         return False
     return height * width > MOST_PIXELS_AT_ONCE
 
 
-def _decode_here(args: argparse.Namespace, places: Outputs, pairs: Sequence[Pair]) -> int:
+def _decode_here(args: argparse.Namespace, places: Outputs, pairs: list[Pair]) -> int:
     """Decode inputs one by one; if there is a cluster, its workers do the bands."""
     queue = common.open_queue(args)
     codec = VQCodec(queue=queue) if args.codebook is None else VQCodec.load(args.codebook, queue=queue)
@@ -257,10 +242,9 @@ def _decode_here(args: argparse.Namespace, places: Outputs, pairs: Sequence[Pair
 
 def _decoded(args: argparse.Namespace, codec: VQCodec, source: Source, progress: ProgressCallback) -> Picture:
     if args.cluster is None:
+        most = {"max_pixels": args.max_pixels, "max_codebook": args.max_codebook}
         with inputs.opened(source) as file:
-            return codec.decompress_from(
-                file, max_pixels=args.max_pixels, max_codebook=args.max_codebook, progress=progress
-            )
+            return codec.decompress_from(file, **most, progress=progress)
     from clquant.dask.coding import decompressed  # an extra
     from clquant.dask.parts import store
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import pathlib
-import tempfile
 import threading
 import warnings
 
 import pyopencl as cl
 
-from clquant.runtime.program.caches import read_regular
+from clquant.runtime.program.caches import read_regular, write_whole
 from clquant.runtime.program.programs import cache_folder
 
 FILE = "unfit.json"
@@ -70,14 +68,8 @@ def note(device: cl.Device, what: str) -> None:
         found[_key(device)] = what
     with _lock:
         _found = found
-    if path is None:
-        return
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(found, file, indent=1, sort_keys=True)
-        os.replace(temporary, path)
+    if path is not None:
+        write_whole(path, json.dumps(found, indent=1, sort_keys=True).encode())
 
 
 def forget() -> None:

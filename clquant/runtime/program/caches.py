@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import errno
 import functools
 import os
@@ -107,6 +108,19 @@ def read_regular(path: pathlib.Path, most: int, own: bool = False) -> bytes:
         if own and hasattr(os, "geteuid") and (found.st_uid not in (os.geteuid(), 0) or found.st_mode & 0o022):
             raise OSError(errno.EPERM, "others may write to it")
         return file.read(most)
+
+
+def write_whole(path: pathlib.Path, content: bytes) -> None:
+    """Write a file of the cache whole or not at all; a cache that cannot be written is no error."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.replace(temporary, path)
+        except OSError:
+            os.unlink(temporary)
 
 
 def _remove(folder: str, process: int) -> None:

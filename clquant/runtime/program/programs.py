@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import os
 import pathlib
 import re
-import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -18,7 +16,7 @@ import pyopencl as cl
 
 from clquant.runtime.errors import BuildError, DeviceError, device_error, is_out_of_memory
 from clquant.runtime.program import build, pocl
-from clquant.runtime.program.caches import read_regular, system_caches, with_any_cache
+from clquant.runtime.program.caches import read_regular, system_caches, with_any_cache, write_whole
 from clquant.runtime.program.kernel import Kernel, argument_names
 
 CACHE_VARIABLE = "CLQUANT_CACHE_DIR"
@@ -144,22 +142,13 @@ def _store_binary(program: cl.Program, device: cl.Device, path: pathlib.Path) ->
     """
     try:
         binary = _binary_of(program, device)
-        if not binary:
-            return
-        kernels = with_any_cache(program.all_kernels)
+        kernels = with_any_cache(program.all_kernels) if binary else ()
         names = {kernel.function_name: argument_names(kernel) for kernel in kernels}
-        content = json.dumps(names).encode() + b"\n" + binary
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    except (OSError, cl.Error, DeviceError):
+    except (cl.Error, DeviceError):
         return
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(_seal(path, content) + content)
-        os.replace(temporary, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+    if binary:
+        content = json.dumps(names).encode() + b"\n" + binary
+        write_whole(path, _seal(path, content) + content)
 
 
 def _with_short_header(context: cl.Context, device: cl.Device, source: str) -> cl.Program | None:

@@ -72,17 +72,14 @@ class Entry:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.epilog = EPILOG
-    common.add_inputs(parser)
-    common.add_output(parser, "a picture format", "IN-compare.png beside each input")
-    common.add_batch(parser, ", {colors} is K")
-    common.add_colors(parser, "colours, 2 to 256 (default: 16)", default=16)
+    common.add_batch(parser, "a picture format", "IN-compare.png beside each input", ", {colors} is K")
+    common.add(parser, "colors", help="colours, 2 to 256 (default: 16)", default=16)
     common.add_dither(parser, "dither our results", "(default: no dithering; Pillow and libimagequant use their own)")
     text = "show only the middle SIDE x SIDE pixels of each"
     option(parser, "--crop", type=int, metavar="SIDE", traits="everyday", help=text)
     text = "write a page with a slider between any two pictures too: an .html file, or a folder for several inputs"
     option(parser, "--html", metavar="PAGE", traits="everyday", help=text)
-    common.add_seed(parser)
-    common.add_device(parser)
+    common.add(parser, "seed", "device", "quiet")
 
 
 def run(args: argparse.Namespace) -> int:

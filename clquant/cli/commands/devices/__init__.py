@@ -49,21 +49,9 @@ def run(args: argparse.Namespace) -> int:
         note = f"No default: {_wanted()} names none of these."
     notes = [f"{n}: {remark}." for n, device in enumerate(there) for remark in runtime.remarks(device)]
     note = "\n".join([*notes, *([note] if note else [])])
-    table = Table(
-        "OpenCL devices, best first; * is used by default",
-        {
-            "number": "",
-            "default": "*",
-            "device": "device",
-            "platform": "platform",
-            "driver": "driver",
-            "units": "units",
-            "memory": "memory, MiB",
-            "largest": "largest buffer, MiB",
-            "group": "work-group",
-        },
-        note,
-    )
+    columns = {name: name for name in ("number", "default", "device", "platform", "driver", "units")}
+    columns |= {"number": "", "default": "*", "memory": "memory, MiB", "largest": "largest buffer, MiB"}
+    table = Table("OpenCL devices, best first; * is used by default", {**columns, "group": "work-group"}, note)
     for number, device in enumerate(there):
         limits = runtime.Limits.of(device)
         table.add(

@@ -77,10 +77,9 @@ def _report(number: int, device: Any) -> dict[str, Any]:
 def _outcomes(number: int, environment: dict[str, str]) -> tuple[list[dict[str, Any]], str]:
     """Run all jobs in a process of their own; return their outcomes and a summary of failures."""
     command = [sys.executable, "-m", "clquant", "devices", "--check", "--in-process", "--only", str(number)]
+    environment = {**os.environ, **environment}
     try:
-        done = subprocess.run(
-            command, capture_output=True, timeout=SECONDS, check=False, env={**os.environ, **environment}
-        )
+        done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False, env=environment)
     except subprocess.TimeoutExpired:
         return [], f"its jobs were not done after {SECONDS} s"
     try:
@@ -103,11 +102,7 @@ def _table(report: dict[str, Any]) -> Table:
         verdict,
     )
     for job in report["jobs"]:
-        table.add(
-            job=job["job"],
-            hash=job["digest"][:16],
-            first=round(job["first_ms"], 1),
-            again=round(job["again_ms"], 1),
-            outcome="right" if job["right"] else job["error"].splitlines()[0],
-        )
+        first, again = (round(job[name], 1) for name in ("first_ms", "again_ms"))
+        outcome = "right" if job["right"] else job["error"].splitlines()[0]
+        table.add(job=job["job"], hash=job["digest"][:16], first=first, again=again, outcome=outcome)
     return table

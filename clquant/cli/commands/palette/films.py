@@ -54,11 +54,9 @@ def _is_film(source: Source) -> bool:
 
 def holds_frames(target: str, loaded: Loaded) -> bool:
     """Whether a result keeps its input's frames: there are several, and the format holds them."""
-    if loaded.frames < 2:
-        return False
     if target == STDOUT:
-        return loaded.format in writing.ANIMATED
-    return os.path.splitext(target)[1].lower() in ANIMATED_SUFFIXES
+        return loaded.frames > 1 and loaded.format in writing.ANIMATED
+    return loaded.frames > 1 and os.path.splitext(target)[1].lower() in ANIMATED_SUFFIXES
 
 
 class Film:

@@ -51,32 +51,30 @@ or any picture (an indexed one's palette, or its distinct colours)."""
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.epilog = EPILOG
-    common.add_inputs(parser)
-    common.add_output(
+    common.add_batch(
         parser,
         ".png, .gif, .tif and .bmp are indexed, .webp is without loss, .six is sixel; animated pictures stay so as "
         ".gif, .png and .webp",
         "IN-K.png beside each input, of animated ones with their own suffix",
+        ", {colors} is K",
     )
-    common.add_batch(parser, ", {colors} is K")
     learned = parser.add_argument_group("the palette")
     _add_learning(learned)
     _add_colors(learned)
     _add_drawing(parser.add_argument_group("the picture"))
     _add_writing(parser.add_argument_group("the file"))
     executors.add_jobs(parser)
-    executors.add_cluster(parser)
-    common.add_device(parser)
+    common.add(parser, "cluster", "device", "quiet")
 
 
 def _add_learning(group: argparse._ArgumentGroup) -> None:
     """Declare how many colours there are, and how they are learned."""
-    common.add_colors(group, f"colours, 2 to 65536 (default: {MOST_COLORS})", "everyday learns")
+    common.add(group, "colors", help=f"colours, 2 to 65536 (default: {MOST_COLORS})", traits="everyday learns")
     text = "the fewest colours, up to K, that give this PSNR, undithered"
     option(group, "--psnr", "--target-psnr", type=float, metavar="DB", traits="learns whole", help=text)
     text = "the same for a mean squared error a channel"
     option(group, "--mse", "--max-mse", type=float, metavar="E", traits="learns whole", help=text)
-    common.add_use(group)
+    common.add(group, "use")
     text = "how it is learned (default: %(default)s)"
     option(group, "--method", choices=sorted(METHODS), default="kmeans", traits="learns", help=text)
     text = "neuquant: train on one pixel in N, 1 to 30"
@@ -87,24 +85,21 @@ def _add_learning(group: argparse._ArgumentGroup) -> None:
 
 def _add_colors(group: argparse._ArgumentGroup) -> None:
     """Declare which colours there may be, where they are compared, and what becomes of them."""
-    common.add_space(
-        group,
-        "where colours are compared; srgb for the least error in numbers, linear for light, oklab for the eye "
-        "(default: srgb)",
-    )
-    common.add_color_format(
-        group,
+    text = "where colours are compared; srgb for the least error, linear for light, oklab for the eye (default: srgb)"
+    common.add(group, "space", help=text)
+    text = (
         "only colours that a display of so many bits per channel has, by --method kmeans or the nearest to --use; "
-        "palettes in .c and .h are written so",
+        "palettes in .c and .h are written so"
     )
+    common.add(group, "color_format", help=text)
     text = "a gray picture of the same size: how much each pixel counts"
     option(group, "--weights", "--sample-weight", metavar="FILE", traits="learns whole file", help=text)
     text = "colours that must be in it, '#f80,black' or a palette file"
     option(group, "--fixed", "--fixed-colors", metavar="COLORS", traits="learns file", help=text)
     option(group, "--shared", action="store_true", traits="everyday joint", help="learn one palette for all inputs")
-    common.add_seed(group, default=None, traits="learns")
+    common.add(group, "seed", default=None, traits="learns")
     option(group, "--order", choices=order.ORDERS, default="fitted", help="order of the colours (default: fitted)")
-    common.add_save_palette(group)
+    common.add(group, "save_palette")
 
 
 def _add_drawing(group: argparse._ArgumentGroup) -> None:
@@ -157,7 +152,7 @@ def _add_writing(group: argparse._ArgumentGroup) -> None:
         "--cog or if the input has some)"
     )
     option(group, "--overviews", choices=geo_files.OVERVIEWS, traits="bands", help=text)
-    common.add_file_options(group)
+    common.add(group, "compression", "icc")
 
 
 def check(args: argparse.Namespace) -> None:

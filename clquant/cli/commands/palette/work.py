@@ -24,6 +24,7 @@ from clquant.quality.squared_error import decibels
 from clquant.runtime import CommandQueue, PictureError
 
 FEWEST_COLORS = 2
+_Two = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
 
 
 @dataclass(frozen=True)
@@ -37,20 +38,14 @@ class Options:
 
     def quantize(self, picture: Any, palette: Palette, label: str, as_shown: bool, there: Any = None) -> IndexedImage:
         """Map one picture to a palette; `there` is the same, on its way to the device."""
-        chosen = palette
         if picture.shape[2] == 4 and not narrowed(picture[:, :, 3]).all():
-            chosen = chosen.with_transparent()
+            palette = palette.with_transparent()
         if as_shown:
-            chosen = shown_palette(chosen)
+            palette = shown_palette(palette)
+        given = picture if there is None else there
+        how = {"color_space": self.args.space, "dither": self.dither, "queue": self.queue}
         with common.progress_bar(self.args, label) as progress:
-            result = engine.quantize(
-                picture if there is None else there,
-                chosen,
-                color_space=self.args.space,
-                dither=self.dither,
-                queue=self.queue,
-                progress=progress,
-            )
+            result = engine.quantize(given, palette, progress=progress, **how)
         return result if self.args.order == "fitted" else result.sorted(self.args.order)
 
     def learn(self, pictures: list[Any], label: str, most: int | None = None) -> Palette:
@@ -64,13 +59,8 @@ class Options:
             if self.args.psnr is None and self.args.mse is None:
                 learner.fit(pictures, weights, progress=progress, **bound)
             else:
-                learner.fit_quality(
-                    pictures,
-                    target_psnr=self.args.psnr,
-                    max_mse=self.args.mse,
-                    sample_weight=weights,
-                    progress=progress,
-                )
+                target = {"target_psnr": self.args.psnr, "max_mse": self.args.mse}
+                learner.fit_quality(pictures, **target, sample_weight=weights, progress=progress)
         palette: Palette = learner.palette_
         return palette
 
@@ -105,10 +95,8 @@ class Options:
                 high = min(count, len(result.palette)) - 1
             count = (low + high + 1) // 2
         if best is None:
-            raise PictureError(
-                f"--max-bytes is {self.args.max_bytes}; allowed for this picture: {len(data)}, which it takes in "
-                f"{FEWEST_COLORS} colours, or more"
-            )
+            allowed = f"{len(data)}, which it takes in {FEWEST_COLORS} colours, or more"
+            raise PictureError(f"--max-bytes is {self.args.max_bytes}; allowed for this picture: {allowed}")
         return best
 
 
@@ -122,6 +110,11 @@ def _as_seen(pixels: npt.NDArray[np.uint8], alpha: bool) -> npt.NDArray[np.uint8
     return np.concatenate([black, black + (255 - cover)]).astype(np.uint8)
 
 
+def _both_seen(picture: npt.NDArray[Any], seen: npt.NDArray[np.uint8]) -> _Two:
+    alpha = 4 in (picture.shape[2], seen.shape[2])
+    return _as_seen(narrowed(picture), alpha), _as_seen(seen, alpha)
+
+
 def psnr(seen: Any, picture: npt.NDArray[Any], queue: CommandQueue, there: Any = None) -> float:
     """PSNR in dB of a result, or its colours, and its picture; of transparent ones over black and over white."""
     plain = there is not None and there.bits == 8 and there.channels == 3
@@ -131,16 +124,12 @@ def psnr(seen: Any, picture: npt.NDArray[Any], queue: CommandQueue, there: Any =
         seen = seen.to_array()
     if plain and seen.shape == there.shape:
         return float(clquant.quality.psnr(there, seen, queue=queue))
-    picture = narrowed(picture)
-    alpha = 4 in (picture.shape[2], seen.shape[2])
-    return float(clquant.quality.psnr(_as_seen(picture, alpha), _as_seen(seen, alpha), queue=queue))
+    return float(clquant.quality.psnr(*_both_seen(picture, seen), queue=queue))
 
 
 def specks(seen: npt.NDArray[np.uint8], picture: npt.NDArray[Any]) -> float:
     """`clquant.quality.speck_error` of a result's colours and its picture, as `psnr` looks at them."""
-    picture = narrowed(picture)
-    alpha = 4 in (picture.shape[2], seen.shape[2])
-    return clquant.quality.speck_error(_as_seen(picture, alpha), _as_seen(seen, alpha))
+    return clquant.quality.speck_error(*_both_seen(picture, seen))
 
 
 def count_of(colors: int) -> str:
