@@ -8,7 +8,10 @@ relaxation", IEEE Transactions on Signal Processing 40 (1992). The kernels and t
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -50,32 +53,32 @@ class Lloyd:
     def __init__(
         self, session: Session, scope: Scope, blocks: BlockSet, words: Codewords, key: npt.NDArray[np.uint32]
     ) -> None:
-        self._session = session
-        self._blocks = blocks
-        self._words = words
+        self._session, self._scope, self._blocks, self._words = session, scope, blocks, words
         self._total_weight = self._weight()
-        self._mass = self._total_weight * blocks.shape.components
-        form = session.choose(SUMS)
-        self._sums = Sums(session, scope, blocks, words.capacity, form.name == "parts")
+        form, capacity, shape = session.choose(SUMS), words.capacity, blocks.shape
+        self._sums = Sums(session, scope, blocks, capacity, form.name == "parts")
         self._program = self._built(form)
-        self._square_launches = self._prepare_squares(scope)
+        self.totals, self._errors = scope.empty(8 * capacity * (shape.components + 1)), scope.empty(8 * capacity)
+        self._worst, self._state = scope.empty(4 * capacity * len(blocks.pieces)), scope.zeros(8 * _STATE)
+        keys = scope.empty(8 * capacity)
+        self._givers = Selection(session, scope, keys, capacity, _LEVEL_DIGITS, (self._state, _DEAD))
+        self._merging = Merging(session, scope, shape, words.codebook, self.totals, capacity)
+        self._known = {"key": key, "keys": keys, **self._arguments()}
+        pieces = [self._of_piece(number, piece) for number, piece in enumerate(blocks.pieces)]
+        self._square_launches = self._prepare_squares(pieces)
         self.queue_squares()
-        capacity, pieces = words.capacity, len(blocks.pieces)
-        self.totals = scope.empty(8 * capacity * (blocks.shape.components + 1))
-        self._errors = scope.empty(8 * capacity)
-        self._worst = scope.empty(4 * capacity * pieces)
-        self._state = scope.zeros(8 * _STATE)
-        self._dead, self._keys = scope.empty(4 * capacity), scope.empty(8 * capacity)
-        self._givers = Selection(session, scope, self._keys, capacity, _LEVEL_DIGITS, (self._state, _DEAD))
-        self._merging = Merging(session, scope, blocks.shape, words.codebook, self.totals, capacity)
-        self._searches = [self._prepare_search(scope, piece) for piece in blocks.pieces]
-        self._accumulations = [self._sums.prepare(scope, self._program, piece) for piece in blocks.pieces]
-        self._folds = [self._prepare_fold(scope, number) for number in range(pieces)]
-        self._summary = self._prepare_state(scope)
-        self._worsts = [self._prepare_worst(scope, number) for number in range(pieces)]
-        self._giver_keys = self._prepare_giver_keys(scope)
-        self._update = self._prepare_update(scope, key)
-        self._repairs = [self._prepare_repair(scope, number) for number in range(pieces)]
+        self._searches = [self._prepare_search(piece) for piece in blocks.pieces]
+        self._accumulations = [
+            self._sums.prepare(self, piece, own) for piece, own in zip(blocks.pieces, pieces, strict=True)
+        ]
+        self._folds = [self._prepare_fold(own, number) for number, own in enumerate(pieces)]
+        lanes = self.lanes("vq_state", _STATE_GROUP, 12)
+        local = {"error": LocalMemory(8 * lanes), "empty": LocalMemory(4 * lanes)}
+        self._summary = self.prepare("vq_state", lanes, lanes, **local)
+        self._worsts = [self.prepare("vq_worst", int(own["count"]), **own) for own in pieces]
+        self._giver_keys = self.prepare("vq_giver_keys", capacity)
+        self._update = self.prepare("vq_update", capacity * shape.words)
+        self._repairs = [self.prepare("vq_repair", capacity, **own) for own in pieces]
         self._size = 0
         self._is_settled = False
 
@@ -84,112 +87,73 @@ class Lloyd:
         return self._blocks.total_weight
 
     def _built(self, form: Variant) -> Program:
-        shape, blocks = self._blocks.shape, self._blocks
-        return self._session.program(
-            form.file,
-            **shape.constants(),
-            LARGEST=shape.largest,
-            RUN=RUN,
-            WEIGHTED=int(blocks.weights is not None),
-            **form.constants,
+        shape, is_weighted = self._blocks.shape, int(self._blocks.weights is not None)
+        constants = {**shape.constants(), "LARGEST": shape.largest, "RUN": RUN, "WEIGHTED": is_weighted}
+        return self._session.program(form.file, **constants, **form.constants)
+
+    def _arguments(self) -> dict[str, Any]:
+        """Arguments of kernels by the names that they have there; numbers that are set later are 0."""
+        words, scope = self._words, self._scope
+        sizes = {"capacity": words.capacity, "pieces": len(self._blocks.pieces), "parts": self._sums.parts}
+        sizes |= dict.fromkeys(("size", "turn", "adds", "merging", "quarters", "amplitude", "step"), 0)
+        return {
+            **{name: np.uint32(size) for name, size in sizes.items()},
+            **{name: getattr(words, name) for name in ("codebook", "moved", "changes")},
+            **{name: getattr(self, f"_{name}") for name in ("errors", "worst", "state")},
+            "totals": self.totals,
+            "sums": self._sums.tables,
+            "dead": scope.empty(4 * words.capacity),
+            "order": self._givers.chosen,
+            "places": self._merging.places,
+            "mass": np.uint64(self._total_weight * self._blocks.shape.components),
+        }
+
+    def _of_piece(self, number: int, piece: Piece) -> dict[str, Any]:
+        """The arguments that belong to a piece, by their names."""
+        arrays = {"blocks": piece.blocks, "indices": piece.indices, "weights": piece.weights}
+        return {**arrays, "count": np.uint32(piece.count), "piece": np.uint32(number)}
+
+    def lanes(self, name: str, wanted: int | None = None, nbytes: int = 0) -> int:
+        """Work-items of a kernel's group, each with so many bytes of local memory."""
+        return self._session.work_group_size(
+            self._program.kernel(name), wanted or self._session.tuned("vq.train_group"), nbytes
         )
 
-    def _prepare(self, name: str, scope: Scope, items: int, /, *arguments: object, **named: object) -> PreparedLaunch:
+    def prepare(self, name: str, items: int, group: int | None = None, /, **own: object) -> PreparedLaunch:
+        """The launch of a kernel: its arguments are `own`, and what is known of others."""
         kernel = self._program.kernel(name)
-        group = self._session.work_group_size(kernel, self._session.tuned("vq.train_group"))
-        return self._session.prepare(scope, kernel, items, group, *arguments, **named)
+        sizes = items, group or self.lanes(name)
+        return self._session.prepare(self._scope, kernel, *sizes, **kernel.among({**self._known, **own}))
 
-    def _prepare_squares(self, scope: Scope) -> list[PreparedLaunch]:
+    def _prepare_squares(self, pieces: Sequence[dict[str, Any]]) -> list[PreparedLaunch]:
         """The launches that leave the weighted sum of the blocks' squared lengths at the beginning of `_squares`."""
-        session, pieces = self._session, self._blocks.pieces
-        kernel = self._program.kernel("vq_squares")
-        group = session.work_group_size(kernel, session.tuned("vq.train_group"))
-        items = [min(_SQUARES, -(-piece.count // _BLOCKS_PER_SQUARE)) for piece in pieces]
+        group = self.lanes("vq_squares")
+        items = [min(_SQUARES, -(-int(own["count"]) // _BLOCKS_PER_SQUARE)) for own in pieces]
         items = [-(-each // group) * group for each in items]
-        self._squares = squares = scope.empty(8 * sum(items))
-        launches = []
-        for number, piece in enumerate(pieces):
-            arguments = piece.blocks, np.uint32(piece.count), piece.weights, squares, np.uint32(sum(items[:number]))
-            launches.append(session.prepare(scope, kernel, items[number], group, *arguments))
-        total = self._program.kernel("vq_sum_squares")
-        lanes = session.work_group_size(total, _STATE_GROUP, 8)
-        whole = squares, np.uint32(sum(items)), LocalMemory(8 * lanes)
-        return [*launches, session.prepare(scope, total, lanes, lanes, *whole)]
+        firsts = itertools.accumulate(items, initial=0)
+        self._squares = self._known["squares"] = self._scope.empty(8 * sum(items))
+        launches = [
+            self.prepare("vq_squares", each, group, first=np.uint32(first), **own)
+            for each, first, own in zip(items, firsts, pieces, strict=False)
+        ]
+        lanes = self.lanes("vq_sum_squares", _STATE_GROUP, 8)
+        whole = {"number": np.uint32(sum(items)), "sums": LocalMemory(8 * lanes)}
+        return [*launches, self.prepare("vq_sum_squares", lanes, lanes, **whole)]
 
     def queue_squares(self) -> None:
         """Queue the sum of the blocks' squared lengths, which blocks that changed need again."""
         for launch in self._square_launches:
             launch.queue()
 
-    def _prepare_search(self, scope: Scope, piece: Piece) -> PreparedLaunch:
+    def _prepare_search(self, piece: Piece) -> PreparedLaunch:
         shape = self._blocks.shape
-        height, width = piece.count * shape.rows, shape.columns
-        return self._words.search.prepare(scope, piece.blocks, height, width, piece.indices)
+        sizes = piece.count * shape.rows, shape.columns
+        return self._words.search.prepare(self._scope, piece.blocks, *sizes, piece.indices)
 
-    def _prepare_fold(self, scope: Scope, number: int) -> PreparedLaunch:
-        session, words = self._session, self._words
-        kernel = self._program.kernel("vq_fold")
-        lanes = 1 if session.limits.is_cpu else session.work_group_size(kernel, _FOLD_GROUP, 8)
-        sizes = {"size": 0, "piece": number, "adds": number > 0, "capacity": words.capacity, "parts": self._sums.parts}
-        return session.prepare(
-            *(scope, kernel, words.capacity * lanes, lanes),
-            sums=self._sums.tables,
-            codebook=words.codebook,
-            totals=self.totals,
-            errors=self._errors,
-            worst=self._worst,
-            **{name: np.uint32(size) for name, size in sizes.items()},
-            error=LocalMemory(8 * lanes),
-        )
-
-    def _prepare_state(self, scope: Scope) -> PreparedLaunch:
-        session = self._session
-        kernel = self._program.kernel("vq_state")
-        group = session.work_group_size(kernel, _STATE_GROUP, 12)
-        local = LocalMemory(8 * group), LocalMemory(4 * group)
-        sizes = np.uint32(0), np.uint64(self._mass)
-        arguments = self._errors, self.totals, *sizes, self._squares, self._state, self._dead
-        return session.prepare(scope, kernel, group, group, *arguments, *local)
-
-    def _prepare_worst(self, scope: Scope, number: int) -> PreparedLaunch:
-        piece = self._blocks.pieces[number]
-        rows = piece.blocks, piece.indices, np.uint32(piece.count), piece.weights, np.uint32(number)
-        found = self._words.codebook, self._state, self._worst, np.uint32(self._words.capacity)
-        return self._prepare("vq_worst", scope, piece.count, *rows, *found)
-
-    def _prepare_giver_keys(self, scope: Scope) -> PreparedLaunch:
-        sizes = np.uint32(self._words.capacity), np.uint32(len(self._blocks.pieces))
-        found = self._worst, np.uint32(0), self._state, self._keys
-        return self._prepare("vq_giver_keys", scope, self._words.capacity, *found, *sizes)
-
-    @property
-    def _moving(self) -> dict[str, object]:
-        """Return the arguments of both kernels that move codewords; `_queue_moves` and `_resize` set the numbers."""
-        words = self._words
-        buffers = {"codebook": words.codebook, "moved": words.moved, "changes": words.changes, "state": self._state}
-        return {**buffers, **dict.fromkeys(("size", "turn"), np.uint32(0))}
-
-    def _prepare_update(self, scope: Scope, key: npt.NDArray[np.uint32]) -> PreparedLaunch:
-        return self._prepare(
-            *("vq_update", scope, self._words.capacity * self._blocks.shape.words),
-            **self._moving,
-            totals=self.totals,
-            places=self._merging.places,
-            key=key,
-            **dict.fromkeys(("merging", "quarters", "amplitude", "step"), np.uint32(0)),
-        )
-
-    def _prepare_repair(self, scope: Scope, number: int) -> PreparedLaunch:
-        sizes = {"capacity": self._words.capacity, "pieces": len(self._blocks.pieces), "piece": number}
-        return self._prepare(
-            *("vq_repair", scope, self._words.capacity),
-            **self._moving,
-            blocks=self._blocks.pieces[number].blocks,
-            worst=self._worst,
-            dead=self._dead,
-            order=self._givers.chosen,
-            **{name: np.uint32(size) for name, size in sizes.items()},
-        )
+    def _prepare_fold(self, own: dict[str, Any], number: int) -> PreparedLaunch:
+        lanes = 1 if self._session.limits.is_cpu else self.lanes("vq_fold", _FOLD_GROUP, 8)
+        more = {"adds": np.uint32(number > 0), "error": LocalMemory(8 * lanes)}
+        return self.prepare("vq_fold", self._words.capacity * lanes, lanes, **own, **more)
 
     def _resize(self) -> None:
         """Set the number of codewords of all launches."""

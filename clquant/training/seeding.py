@@ -59,59 +59,37 @@ class _Passes:
     """The launches of D^2 sampling."""
 
     def __init__(self, session: Session, blocks: BlockSet, words: Codewords, key: npt.NDArray[np.uint32]) -> None:
-        self._session = session
-        self._blocks = blocks
-        self._words = words
-        self._key = key
+        self._session, self._blocks = session, blocks
         self._program = _program(session, blocks)
         runs = [-(-piece.count // RUN) for piece in blocks.pieces]
-        self._starts = np.concatenate([[0], np.cumsum(runs)])
+        self._starts = np.concatenate([[0], np.cumsum(runs)]).astype(np.uint32)
         self.runs = int(self._starts[-1])
+        self._known = {"codebook": words.codebook, "key": key, "runs": np.uint32(self.runs)}
 
     def queue_distances(self, nearest: list[Buffer], totals: Buffer, mode: int, first: int) -> None:
         """Distances of all blocks to the codewords so far, of which those from `first` on are new."""
-        session = self._session
-        kernel = self._program.kernel("vq_seed_distances")
-        group = session.work_group_size(kernel, session.tuned("vq.train_group"))
-        for piece, distances, run0 in zip(self._blocks.pieces, nearest, self._starts[:-1], strict=True):
-            session.launch(
-                *(kernel, -(-piece.count // RUN), group),
-                blocks=piece.blocks,
-                count=np.uint32(piece.count),
-                weights=piece.weights,
-                codebook=self._words.codebook,
-                first=np.uint32(first),
-                indices=piece.indices,
-                mode=np.uint32(mode),
-                nearest=distances,
-                totals=totals,
-                run0=np.uint32(run0),
-            )
+        session, sizes = self._session, {"mode": np.uint32(mode), "first": np.uint32(first)}
+        self._queue_each("vq_seed_distances", np.diff(self._starts).tolist(), nearest, totals, sizes)
         scan = self._program.kernel("vq_seed_scan")
         lanes = session.work_group_size(scan, _SCAN_GROUP, 8)
         session.launch(scan, lanes, lanes, totals, np.uint32(self.runs), LocalMemory(8 * lanes))
 
     def queue_draws(self, nearest: list[Buffer], totals: Buffer, made: int, number: int) -> None:
         """New codewords behind the `made` ones."""
-        session = self._session
-        kernel = self._program.kernel("vq_seed_draw")
-        group = session.work_group_size(kernel, session.tuned("vq.train_group"))
+        sizes = {"made": np.uint32(made), "number": np.uint32(number)}
+        self._queue_each("vq_seed_draw", [number] * len(nearest), nearest, totals, sizes)
+
+    def _queue_each(
+        self, name: str, items: list[int], nearest: list[Buffer], totals: Buffer, sizes: dict[str, np.uint32]
+    ) -> None:
+        """Queue a kernel for each piece of the blocks."""
+        kernel = self._program.kernel(name)
+        group = self._session.work_group_size(kernel, self._session.tuned("vq.train_group"))
         for i, (piece, distances) in enumerate(zip(self._blocks.pieces, nearest, strict=True)):
-            session.launch(
-                *(kernel, number, group),
-                blocks=piece.blocks,
-                count=np.uint32(piece.count),
-                weights=piece.weights,
-                nearest=distances,
-                totals=totals,
-                run0=np.uint32(self._starts[i]),
-                run1=np.uint32(self._starts[i + 1]),
-                runs=np.uint32(self.runs),
-                key=self._key,
-                made=np.uint32(made),
-                number=np.uint32(number),
-                codebook=self._words.codebook,
-            )
+            own = {"blocks": piece.blocks, "weights": piece.weights, "indices": piece.indices, "nearest": distances}
+            own |= {"count": np.uint32(piece.count), "run0": self._starts[i], "run1": self._starts[i + 1]}
+            arguments = kernel.among({**self._known, **sizes, **own, "totals": totals})
+            self._session.launch(kernel, items[i], group, **arguments)
 
 
 def split_codewords(session: Session, blocks: BlockSet, words: Codewords, lloyd: Lloyd, size: int) -> int:

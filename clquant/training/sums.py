@@ -5,10 +5,16 @@ The kernels are in `cl/training/accumulate.h`, which the program of the Lloyd st
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
-from clquant.runtime import LocalMemory, PreparedLaunch, Program, Scope, Session
+from clquant.runtime import LocalMemory, PreparedLaunch, Scope, Session
 from clquant.training.blockset import BlockSet, Piece
+
+if TYPE_CHECKING:
+    from clquant.training.lloyd import Lloyd
 
 RUN = 64  # blocks in the order of codewords that a work-item adds up
 _MOST_ALONE, _MOST_COMPONENTS = 1 << 16, 1 << 20  # blocks, and their components, that are added without sorting
@@ -37,40 +43,26 @@ class Sums:
             self._counts, self._starts = scope.zeros(4 * capacity), scope.empty(4 * capacity)
         self.tables = scope.zeros(self.parts * each)
 
-    def prepare(self, scope: Scope, program: Program, piece: Piece) -> list[PreparedLaunch]:
-        """The launches for a piece of the blocks, in order, of the program of `cl/training/lloyd.cl`."""
-        count, capacity = np.uint32(piece.count), np.uint32(self._capacity)
+    def prepare(self, lloyd: Lloyd, piece: Piece, own: Mapping[str, Any]) -> list[PreparedLaunch]:
+        """The launches for a piece of the blocks, in order; `own` are the piece's arguments by their names."""
         if self._in_parts:
             share = np.uint32(-(-piece.count // self.parts))
-            arguments = piece.blocks, piece.indices, count, piece.weights, self.tables, share, capacity
-            kernel = program.kernel("vq_accumulate_parts")
-            return [self._session.prepare(scope, kernel, self.parts, 1, *arguments)]
+            return [lloyd.prepare("vq_accumulate_parts", self.parts, 1, share=share, **own)]
 
-        def prepared(name: str, items: int, *given: object) -> PreparedLaunch:
-            kernel = program.kernel(name)
-            group = self._session.work_group_size(kernel, _GROUP)
-            return self._session.prepare(scope, kernel, items, group, *given)
+        def prepared(name: str, items: int, **more: object) -> PreparedLaunch:
+            sorting = {"order": self._order, "ranks": self._ranks, "counts": self._counts, "starts": self._starts}
+            return lloyd.prepare(name, items, lloyd.lanes(name, _GROUP), **{**own, **sorting, **more})
 
-        rows = piece.blocks, self._order, piece.indices, count
-        table = piece.weights, self.tables, capacity
-        components = piece.count * self._blocks.shape.components
-        if components <= _MOST_COMPONENTS and piece.count <= _MOST_ALONE:
-            items = piece.count * self._blocks.shape.words
-            return [prepared("vq_accumulate", items, *rows, np.uint32(1), *table)]
-        starts = program.kernel("vq_starts")
-        lanes = self._session.work_group_size(starts, _GROUP, 4)
-        within = self._capacity <= min(_MOST_BINS, self._session.limits.local_memory // 8)
-        bins = np.uint32(self._capacity if within else 0), LocalMemory(4 * self._capacity if within else 4)
-        each = _MANY_EACH if piece.count >= _MANY and self._capacity > _MANY_BINS else _EACH
-        runs = -(-piece.count // RUN) * self._blocks.shape.words
+        words, capacity = self._blocks.shape.words, self._capacity
+        if piece.count * self._blocks.shape.components <= _MOST_COMPONENTS and piece.count <= _MOST_ALONE:
+            return [prepared("vq_accumulate", piece.count * words, run=np.uint32(1))]
+        within = capacity <= min(_MOST_BINS, self._session.limits.local_memory // 8)
+        bins = {"bins": np.uint32(capacity if within else 0), "own": LocalMemory(4 * capacity if within else 4)}
+        each = _MANY_EACH if piece.count >= _MANY and capacity > _MANY_BINS else _EACH
+        lanes = lloyd.lanes("vq_starts", _GROUP)
         return [
-            prepared(
-                *("vq_count", -(-piece.count // each), piece.indices, count, self._counts, self._ranks),
-                *(np.uint32(each), *bins),
-            ),
-            self._session.prepare(
-                *(scope, starts, lanes, lanes, self._counts, capacity, self._starts), LocalMemory(4 * lanes)
-            ),
-            prepared("vq_order", piece.count, piece.indices, count, self._starts, self._ranks, self._order),
-            prepared("vq_accumulate", runs, *rows, np.uint32(RUN), *table),
+            prepared("vq_count", -(-piece.count // each), each=np.uint32(each), **bins),
+            prepared("vq_starts", lanes, sums=LocalMemory(4 * lanes)),
+            prepared("vq_order", piece.count),
+            prepared("vq_accumulate", -(-piece.count // RUN) * words, run=np.uint32(RUN)),
         ]

@@ -38,13 +38,20 @@ class Kernel:
 
     def place(self, argument: str) -> int:
         """Return the place of an argument in the kernel's signature."""
+        places = self._signature()
+        if argument not in places:
+            raise DeviceError(f"kernel {self.name} has no argument {argument!r}; it has {', '.join(places)}")
+        return places[argument]
+
+    def among(self, known: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments that the kernel takes, out of more by their names."""
+        return {name: known[name] for name in self._signature()}
+
+    def _signature(self) -> dict[str, int]:
         if self._places is None:
             names = argument_names(self.native()) if self._arguments is None else self._arguments
             self._places = {name: place for place, name in enumerate(names)}
-        if argument not in self._places:
-            has = ", ".join(self._places)
-            raise DeviceError(f"kernel {self.name} has no argument {argument!r}; it has {has}")
-        return self._places[argument]
+        return self._places
 
     def in_order(self, first: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
         """Order arguments as in the kernel's signature: the first by place, the others by name."""
