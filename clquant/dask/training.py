@@ -23,19 +23,19 @@ from clquant.images.foreign import is_dask
 from clquant.runtime import CommandQueue, InvalidArgument, Progress, open_session
 from clquant.training import training
 from clquant.training.blocks import BlockShape
-from clquant.training.part import MERGES, Part, Rows
-from clquant.training.parted import PartedBlocks, Parts, steps_on
+from clquant.training.part import MERGES, Part, Rows, Worst
+from clquant.training.parted import PartedBlocks, cut_numbers, steps_on
 from clquant.vq.fit import checked_plan
 
 # Pixels of a part, about.
 MOST_PIXELS = 1 << 29
 
 
-class RemoteParts(Parts):
-    """`Part` objects that delayed calls make, in order; closing releases them."""
+class RemoteParts:
+    """`Part` objects that delayed calls make, in order, for `PartedBlocks`; closing releases them."""
 
     def __init__(self, shape: BlockShape, counts: Sequence[int], made: Sequence[Any]) -> None:
-        super().__init__(shape, counts)
+        self._shape, self._starts = shape, np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         self._parts = persist(*made)
 
     def __enter__(self) -> RemoteParts:
@@ -52,21 +52,35 @@ class RemoteParts(Parts):
         found, session = list[training.Trained](), open_session(queue)
         for plan, own in training.each_of(plans, progress):
             with session.scope() as scope:
-                blocks = PartedBlocks(session, scope, self.shape, self.count, weights, self)
+                blocks = PartedBlocks(session, scope, self._shape, int(self._starts[-1]), weights, self)
                 found.append(training.train_on(session, scope, blocks, plan, own, steps_on))
         return min(found, key=lambda trained: trained.mse)
 
-    def reduced(self, method: str, *args: Any) -> Any:
+    def sums(self, codebook: Rows, capacity: int) -> npt.NDArray[np.uint64]:
+        """Add up `Part.sums`."""
+        found: npt.NDArray[np.uint64] = self._reduced("sums", codebook, capacity)
+        return found
+
+    def worst(self, codebook: Rows, capacity: int) -> Worst:
+        """Find the worst block of each codeword."""
+        found: Worst = self._reduced("worst", codebook, capacity)
+        return found
+
+    def squares(self, capacity: int) -> int:
+        """Add up the weighted squared lengths of all blocks."""
+        return int(self._reduced("squares", capacity))
+
+    def rows(self, numbers: npt.NDArray[np.int64]) -> Rows:
+        """Return blocks by their numbers, each from the part that has it."""
+        work = delayed(named(Part.rows), pure=False)
+        found = compute(*[work(self._parts[i], places) for i, places in cut_numbers(numbers, self._starts)])
+        return np.concatenate([np.empty((0, self._shape.components), self._shape.dtype), *found])
+
+    def _reduced(self, method: str, *args: Any) -> Any:
         """Call a method of each part on its worker, and merge the results as a tree."""
         common = [delayed(one, pure=False) if isinstance(one, np.ndarray) else one for one in args]
         work = delayed(named(getattr(Part, method)), pure=False)
         return compute(tree(MERGES[method], [work(part, *common) for part in self._parts]))[0]
-
-    def picked(self, wanted: dict[int, npt.NDArray[np.int64]]) -> Sequence[Rows]:
-        """Return blocks of some parts by their places in these."""
-        work = delayed(named(Part.rows), pure=False)
-        found: Sequence[Rows] = compute(*[work(self._parts[i], places) for i, places in wanted.items()])
-        return found
 
 
 def fit_codec(

@@ -94,17 +94,7 @@ class BlockSet:
         flat = None if weights is None else np.concatenate([w.ravel() for w in weights])
         blocks = cls(session, scope, shape, count, flat)
         for picture in pictures:
-            width, columns = picture.width, shape.table_shape(picture.height, picture.width)[1]
-            row_bytes = columns * shape.columns * shape.channels
-            kernel = _program(session, shape, width).kernel("vq_blocks")
-            group = session.work_group_size(kernel, session.tuned("vq.train_group"))
-            for row0, row1 in picture.bands(session, row_bytes, shape.rows):
-                number = shape.table_shape(row1 - row0, width)[0] * columns
-                with session.scope() as band:
-                    rows, pixels = band.empty(number * shape.components), picture.upload(session, band, row0, row1)
-                    sizes = (np.uint32(n) for n in (row1 - row0, width, columns, number))
-                    session.launch(kernel, number * shape.words, group, pixels, *sizes, rows)
-                    blocks._append(rows, number)
+            blocks.add(picture)
         return blocks
 
     @classmethod
@@ -144,6 +134,20 @@ class BlockSet:
         if len(rows) == 1 and number == self.count:
             return rows[0]
         return np.concatenate([*rows, np.repeat(rows[0][:1], number - self.count, axis=0)])
+
+    def add(self, picture: Picture) -> None:
+        """Append a picture's blocks, as rows of K bytes, in bands of block rows."""
+        session, shape, width = self._session, self.shape, picture.width
+        columns = shape.table_shape(picture.height, width)[1]
+        kernel = _program(session, shape, width).kernel("vq_blocks")
+        group = session.work_group_size(kernel, session.tuned("vq.train_group"))
+        for row0, row1 in picture.bands(session, columns * shape.columns * shape.channels, shape.rows):
+            count = shape.table_shape(row1 - row0, width)[0] * columns
+            with session.scope() as scope:
+                rows, pixels = scope.empty(count * shape.components), picture.upload(session, scope, row0, row1)
+                sizes = (np.uint32(n) for n in (row1 - row0, width, columns, count))
+                session.launch(kernel, count * shape.words, group, pixels, *sizes, rows)
+                self._append(rows, count)
 
     def _append(self, rows: Buffer, count: int) -> None:
         size = self.shape.nbytes

@@ -66,9 +66,7 @@ class Part:
         weights: Weights | None,
         shape: BlockShape,
         first: int,
-        session: Session | None = None,
     ) -> None:
-        self.session = session
         self.pixels = np.ascontiguousarray(pixels)
         self.weights = weights  # of each block
         self.shape = shape
@@ -78,7 +76,7 @@ class Part:
 
     def __getstate__(self) -> dict[str, Any]:
         """For `pickle`: what the host holds; elsewhere the blocks are sent to a device again."""
-        return {**self.__dict__, "_on_device": None, "_lock": None, "session": None}
+        return {**self.__dict__, "_on_device": None, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -106,13 +104,7 @@ class Part:
 
     def rows(self, places: npt.NDArray[np.int64]) -> Rows:
         """Some blocks, from the host."""
-        p, q = self.shape.rows, self.shape.columns
-        height, width = self.pixels.shape[:2]
-        row, column = np.divmod(places, self.shape.table_shape(height, width)[1])
-        down = np.minimum(row[:, None] * p + np.arange(p), height - 1)
-        across = np.minimum(column[:, None] * q + np.arange(q), width - 1)
-        blocks: Rows = self.pixels[down[:, :, None], across[:, None, :]].reshape(len(places), self.shape.components)
-        return blocks
+        return blocks_at(self.pixels, self.shape, places)
 
     def _ready(self, capacity: int) -> _OnDevice:
         """Return the buffers for codebooks of so many codewords; idle parts give up theirs if room is short."""
@@ -155,7 +147,7 @@ class _OnDevice:
         self._capacity = 0
         self._searched: bytes | None = None
         with contextlib.ExitStack() as inside:
-            self._session = session = part.session or open_session()
+            self._session = session = open_session()
             self._scope = inside.enter_context(session.scope())
             self._blocks = _blocks(session, self._scope, part)
             session.finish()
@@ -187,6 +179,16 @@ class _OnDevice:
         self._words.commit(len(codebook))
         self._lloyd.queue_statistics()
         self._searched = given
+
+
+def blocks_at(pixels: npt.NDArray[np.integer[Any]], shape: BlockShape, places: npt.NDArray[np.int64]) -> Rows:
+    """Some blocks of pixels (H, W, C) by their numbers, (count, K)."""
+    height, width = pixels.shape[:2]
+    row, column = np.divmod(places, shape.table_shape(height, width)[1])
+    down = np.minimum(row[:, None] * shape.rows + np.arange(shape.rows), height - 1)
+    across = np.minimum(column[:, None] * shape.columns + np.arange(shape.columns), width - 1)
+    blocks: Rows = pixels[down[:, :, None], across[:, None, :]].reshape(len(places), shape.components)
+    return blocks
 
 
 def _blocks(session: Session, scope: Any, part: Part) -> BlockSet:

@@ -8,7 +8,7 @@ here, and steps on these ask nobody.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,50 +41,12 @@ class Elsewhere(Protocol):
         """Return blocks (count, K) by their increasing numbers among all."""
 
 
-class Parts:
-    """Blocks in parts that follow each other: `Elsewhere` by reductions over the parts."""
-
-    def __init__(self, shape: BlockShape, counts: Sequence[int]) -> None:
-        self.shape = shape
-        self.starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-
-    @property
-    def count(self) -> int:
-        """How many blocks there are."""
-        return int(self.starts[-1])
-
-    def reduced(self, method: str, *args: Any) -> Any:
-        """Call a method of each part, and merge the results by `part.MERGES`."""
-        raise NotImplementedError
-
-    def picked(self, wanted: dict[int, Numbers]) -> Sequence[Rows]:
-        """Return blocks of some parts by their places in these."""
-        raise NotImplementedError
-
-    def sums(self, codebook: Rows, capacity: int) -> npt.NDArray[np.uint64]:
-        """Add up `Part.sums`."""
-        found: npt.NDArray[np.uint64] = self.reduced("sums", codebook, capacity)
-        return found
-
-    def worst(self, codebook: Rows, capacity: int) -> Worst:
-        """Find the worst block of each codeword."""
-        found: Worst = self.reduced("worst", codebook, capacity)
-        return found
-
-    def squares(self, capacity: int) -> int:
-        """Add up the weighted squared lengths of all blocks."""
-        return int(self.reduced("squares", capacity))
-
-    def rows(self, numbers: Numbers) -> Rows:
-        """Return blocks by their numbers, each from the part that has it."""
-        ends = np.searchsorted(numbers, self.starts)
-        wanted = {
-            i: numbers[low:high] - self.starts[i]
-            for i, (low, high) in enumerate(itertools.pairwise(ends))
-            if low < high
-        }
-        found = self.picked(wanted)
-        return np.concatenate([np.empty((0, self.shape.components), self.shape.dtype), *found])
+def cut_numbers(numbers: Numbers, starts: Numbers) -> Iterator[tuple[int, Numbers]]:
+    """The parts that have some of increasing numbers, each with its own, counted from where it starts."""
+    ends = np.searchsorted(numbers, starts)
+    for i, (low, high) in enumerate(itertools.pairwise(ends)):
+        if low < high:
+            yield i, numbers[low:high] - starts[i]
 
 
 class PartedBlocks:

@@ -16,13 +16,13 @@ from clquant.flow.executors import executor_of
 from clquant.runtime import Array, CommandQueue, Progress, Scope, open_session
 from clquant.training import training
 from clquant.training.blockset import BlockSet
+from clquant.training.lazy import LazyBlocks, Portions, Weights
 from clquant.training.lloyd import Lloyd
 from clquant.training.part import Part
 from clquant.vectors.device_rows import DeviceRows
 from clquant.vectors.distances import Labels, all_distances, nearest, runs_of, squared_errors
 from clquant.vectors.fixed_point import FixedPoint, source_ends
-from clquant.vectors.lazy_training import LazySums, LazyTraining, Weights
-from clquant.vectors.rows import RowSource, checked
+from clquant.vectors.rows import RowSource, checked, finite
 
 Words = npt.NDArray[np.integer[Any]]
 _DEVICE_SHARE = 3  # rows take at most a third of a device's memory, beside samples and what steps need
@@ -86,11 +86,11 @@ class HeldRows:
         best: training.Trained | None = None
         with session.scope() as scope:
             blocks = None if in_portions else self._blocks(fixed, weights, scope)
-            steps = LazyTraining(scope, self._rows, fixed, weights)
+            steps = self._lazy(scope, fixed, weights)
             for plan, part in training.each_of(plans, progress):
                 with session.scope() as inner:
                     if blocks is None:
-                        found = steps.train(plan, part)
+                        found = steps.train(inner, plan, part)
                     else:
                         found = training.train_on(session, inner, blocks, plan, part, Lloyd)
                 best = found if best is None or found.mse < best.mse else best
@@ -102,7 +102,7 @@ class HeldRows:
     def totals(self, fixed: FixedPoint, weights: Weights, words: Words) -> npt.NDArray[np.uint64]:
         """Sums of the rows of each codeword, (k, d + 1), the last column their weights."""
         with self._session.scope() as scope:
-            return LazySums(scope, self._rows, fixed, weights, len(words)).totals(words)
+            return self._lazy(scope, fixed, weights).sums(words, len(words))
 
     def nearest(self, _: Any, fixed: FixedPoint, words: Words) -> Labels:
         """The index of the nearest codeword of each row."""
@@ -123,6 +123,9 @@ class HeldRows:
             total += int(own.sum())
         return total
 
+    def _lazy(self, scope: Scope, fixed: FixedPoint, weights: Weights) -> LazyBlocks:
+        return LazyBlocks(self._session, scope, RowPortions(self._rows, fixed, weights))
+
     def _blocks(self, fixed: FixedPoint, weights: Weights, scope: Scope) -> BlockSet:
         """All rows on the device as whole numbers."""
         count, shape = self._source.count, fixed.shape(self._source.components)
@@ -132,6 +135,28 @@ class HeldRows:
             piece.count = piece.capacity
             first += piece.count
         return blocks
+
+
+class RowPortions(Portions):
+    """Rows that the device makes whole numbers of, a step at a time."""
+
+    def __init__(self, rows: DeviceRows, fixed: FixedPoint, weights: Weights) -> None:
+        self._rows, self._fixed = rows, fixed
+        counts = [end - first for first, end in rows.steps(0, rows.source.count)]
+        super().__init__(fixed.shape(rows.source.components), counts, weights)
+
+    def write(self, number: int, blocks: BlockSet) -> None:
+        """See `Portions`."""
+        first = int(self.starts[number])
+        for piece in blocks.pieces:
+            self._rows.write(self._fixed, first, first + piece.count, piece.blocks)
+            first += piece.count
+
+    def read(self, number: int, places: npt.NDArray[np.int64]) -> Words:
+        """See `Portions`."""
+        begin = int(self.starts[number] + places.min())
+        rows = self._rows.read(begin, int(self.starts[number] + places.max()) + 1)[places - places.min()]
+        return self._fixed.encode(finite(rows, begin), begin)
 
 
 class SpreadRows:

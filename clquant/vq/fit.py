@@ -11,7 +11,7 @@ from clquant.images import Picture, device_arrays, is_read_in_parts, lazy, mater
 from clquant.runtime import InvalidArgument, Progress, ProgressCallback, open_session
 from clquant.training import training
 from clquant.training.blocks import BlockShape, check_block_shape
-from clquant.training.lazy_blocks import COPIES_IN_MEMORY, LazyBlocks
+from clquant.training.lazy import COPIES_IN_MEMORY, LazyBlocks, PictureBands
 from clquant.training.search import MAX_CODEBOOK
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def fit(
     if all(picture.lazy is None for picture in pictures):
         return training.train(session, pictures, weights, shape, plan, reporter), shape
     with session.scope() as scope:
-        return LazyBlocks(session, pictures, weights, shape).train(scope, plan, reporter), shape
+        blocks = LazyBlocks(session, scope, PictureBands(session, pictures, weights, shape))
+        return blocks.train(scope, plan, reporter), shape
 
 
 def _read(given: Any, listed: Sequence[Any], memory: int) -> list[Picture]:
