@@ -1,1 +1,1 @@
-"""What pictures are for: panels of e-paper, tiles of consoles and of maps. Only the command imports these."""
+"""Targets of pictures: panels of e-paper, tiles of consoles and of maps. Only the command imports these."""

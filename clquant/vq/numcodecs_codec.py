@@ -35,46 +35,21 @@ class ClvqNumcodec(Codec):
         self._coder = ChunkCoder(register_codebook(codebook) if isinstance(codebook, VQCodec) else codebook, embed)
 
     def get_config(self) -> dict[str, Any]:
-        """What an array's metadata says of the codec."""
+        """Return what an array's metadata says of the codec."""
         return {"id": CODEC_NAME, "codebook": self._coder.codebook, "embed": self._coder.embed}
 
     def __repr__(self) -> str:
         return f"ClvqNumcodec(codebook={self._coder.codebook!r}, embed={self._coder.embed})"
 
     def encode(self, buf: Any) -> bytes:
-        """The .clvq file of a chunk.
-
-        Parameters
-        ----------
-        buf : ndarray of uint8
-            In C order, of the chunk's shape.
-
-        Raises
-        ------
-        InvalidArgument, InvalidType
-            If the chunk is not allowed, or the codebook is not known.
-        """
+        """Code a chunk of uint8, in C order and of the chunk's shape, as a .clvq file."""
         chunk = np.asarray(buf)
         if not chunk.flags.c_contiguous:
             raise InvalidArgument("chunks are in Fortran order; allowed: C order")
         return self._coder.encode(chunk)
 
     def decode(self, buf: Any, out: Any = None) -> npt.NDArray[np.uint8]:
-        """The picture of a chunk.
-
-        Parameters
-        ----------
-        buf : bytes-like
-        out : ndarray of uint8, optional
-            Of as many elements; filled and returned.
-
-        Raises
-        ------
-        FormatError
-            If the file is damaged, or is not as large as `out`.
-        InvalidArgument
-            If it does not hold its codebook and this is not known.
-        """
+        """Decode a chunk; `out`, of as many elements, is filled and returned."""
         picture = self._coder.decode(bytes(memoryview(buf)))
         if out is None:
             return picture

@@ -51,18 +51,7 @@ class ClvqCodec(ArrayBytesCodec):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ClvqCodec:
-        """The codec of an array's metadata.
-
-        Parameters
-        ----------
-        data : mapping
-            As `to_dict` gives it.
-
-        Raises
-        ------
-        InvalidArgument
-            If it is not that.
-        """
+        """Make the codec of an array's metadata, as `to_dict` gives them."""
         configuration = data.get("configuration")
         if data.get("name") != CODEC_NAME or not isinstance(configuration, Mapping):
             raise InvalidArgument(f"codec is {dict(data)}; allowed: the name {CODEC_NAME} and a configuration")
@@ -76,29 +65,11 @@ class ClvqCodec(ArrayBytesCodec):
         return {"name": CODEC_NAME, "configuration": {"codebook": self.coder.codebook, "embed": self.coder.embed}}
 
     def validate(self, *, shape: tuple[int, ...], dtype: Any, chunk_grid: Any) -> None:
-        """See that an array's chunks can be coded, where the codebook is known.
-
-        Parameters
-        ----------
-        shape : tuple of int
-        dtype : zarr data type
-        chunk_grid : zarr chunk grid
-
-        Raises
-        ------
-        InvalidArgument, InvalidType
-            If they cannot.
-        """
+        """Refuse arrays whose chunks cannot be coded, where the codebook is known."""
         self.coder.check(tuple(getattr(chunk_grid, "chunk_shape", shape)), dtype.to_native_dtype())
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
-        """Not known beforehand.
-
-        Raises
-        ------
-        NotImplementedError
-            Always, as zarr wants it.
-        """
+        """Refuse to say: sizes are not known beforehand."""
         raise NotImplementedError
 
     async def _encode_single(self, chunk_data: Any, chunk_spec: Any) -> Any:

@@ -34,7 +34,7 @@ _USUAL_TILE_BYTES = 512 * 512 * 4  # assumed of a tile, to bound how many are in
 
 
 class PyramidReport(NamedTuple):
-    """What `quantize` did.
+    """Palette and numbers of tiles of a call of `quantize`.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class PyramidReport(NamedTuple):
 
 
 class _Key(NamedTuple):
-    """What decides a tile's result: its bytes, and where it lies in the dither's mask."""
+    """A tile's bytes and its place in the dither's mask, which decide its result."""
 
     digest: bytes
     row: int
@@ -69,7 +69,7 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True)
 class _Work:
-    """What tiles are mapped with."""
+    """Parameters by which tiles are mapped."""
 
     palette: Palette
     dither: Any
@@ -200,7 +200,7 @@ def _mask_of(dither: Any) -> int:
 def _checked_colors(
     colors: Any, color_space: str, random_state: Any, queue: CommandQueue | None
 ) -> tuple[KMeansPalette | None, Palette]:
-    """Who learns the palette, or the palette."""
+    """Return the engine that learns the palette, or None and the palette."""
     if isinstance(colors, numbers.Integral):
         count = params.integer("colors", colors, 2, MOST_INDEXED)
         return KMeansPalette(count, color_space=color_space, random_state=random_state, queue=queue), Palette([[0] * 3])

@@ -1,4 +1,4 @@
-"""Where tiles come from: a folder z/x/y, MBTiles (a database of SQLite), PMTiles."""
+"""Readers of pyramids: a folder z/x/y, MBTiles (a database of SQLite), PMTiles."""
 
 from __future__ import annotations
 
@@ -113,11 +113,11 @@ class Folder(Tiles):
         self._files[place] = path
 
     def places(self) -> list[Place]:
-        """As `Tiles.places`."""
+        """Return the places of the files."""
         return sorted(self._files)
 
     def read(self, place: Place) -> bytes:
-        """As `Tiles.read`."""
+        """Read a file."""
         return files.read_bytes(self._files[place])
 
 
@@ -155,7 +155,7 @@ class MBTiles(Tiles):
         return self._turns * _STEPS_AT_ONCE > _FREE_STEPS + _STEPS_PER_BYTE * self._nbytes
 
     def _rows(self, query: str, where: tuple[int, ...] = ()) -> list[tuple[Any, ...]]:
-        """What a query finds."""
+        """Return all rows of a query."""
         self._turns, most = 0, FREE_TILES + self._nbytes
         found = self._database.execute(query, where).fetchmany(most + 1)
         if len(found) > most:
@@ -163,11 +163,11 @@ class MBTiles(Tiles):
         return found
 
     def places(self) -> list[Place]:
-        """As `Tiles.places`."""
+        """Return the places of the table."""
         return self._places
 
     def read(self, place: Place) -> bytes:
-        """As `Tiles.read`."""
+        """Query a tile's bytes."""
         where = place.z, place.x, (1 << place.z) - 1 - place.y
         query = "SELECT tile_data FROM tiles WHERE zoom_level = ? AND tile_column = ? AND tile_row = ?"
         try:
@@ -179,7 +179,7 @@ class MBTiles(Tiles):
         return found[0][0]
 
     def close(self) -> None:
-        """As `Tiles.close`."""
+        """Close the database."""
         self._database.close()
 
 
@@ -244,7 +244,7 @@ class PMTiles(Tiles):
                 self._entries[place] = self._data_at + entry.offset, entry.length
 
     def _unpackable(self, packed: bytes) -> bytes:
-        """What gzip packed, if it and all before it does not unpack to too much."""
+        """Return bytes that gzip packed; refuse them where they and all before them unpack to too much."""
         most = _FREE_UNPACKED + _UNPACKED_PER_BYTE * len(self._data)
         stream = zlib.decompressobj(wbits=31)
         self._unpacked += len(stream.decompress(packed, most + 1))
@@ -253,13 +253,13 @@ class PMTiles(Tiles):
         return packed
 
     def places(self) -> list[Place]:
-        """As `Tiles.places`."""
+        """Return the places of the directories."""
         return sorted(self._entries)
 
     def read(self, place: Place) -> bytes:
-        """As `Tiles.read`."""
+        """Return a tile's bytes of the map of the file."""
         return self._bytes(*self._entries[place])
 
     def close(self) -> None:
-        """As `Tiles.close`."""
+        """Close the map of the file."""
         self._data.close()

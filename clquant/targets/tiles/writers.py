@@ -1,4 +1,4 @@
-"""Where tiles go: a folder z/x/y.png, MBTiles, PMTiles; each appears under its name whole or not at all."""
+"""Writers of pyramids: a folder z/x/y.png, MBTiles, PMTiles; each appears under its name whole or not at all."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class FolderWriter(Writer):
         path.mkdir()
 
     def add(self, place: Place, data: bytes) -> None:
-        """As `Writer.add`."""
+        """Write a file, or link it to an equal one."""
         row = (1 << place.z) - 1 - place.y if self._tms else place.y
         file = self.path / str(place.z) / str(place.x) / f"{row}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ class FolderWriter(Writer):
         file.write_bytes(data)
 
     def close(self) -> None:
-        """As `Writer.close`."""
+        """Write the metadata."""
         if self.metadata:
             text = json.dumps({**self.metadata, "format": "png"}, indent=1)
             (self.path / METADATA_FILE).write_text(text, encoding="utf-8")
@@ -118,14 +118,14 @@ class MBTilesWriter(Writer):
         self._database.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;" + _SCHEMA)
 
     def add(self, place: Place, data: bytes) -> None:
-        """As `Writer.add`."""
+        """Insert a place, and its picture if it is new."""
         name = hashlib.sha256(data).hexdigest()
         self._database.execute("INSERT OR IGNORE INTO images VALUES (?, ?)", (name, data))
         row = (1 << place.z) - 1 - place.y
         self._database.execute("INSERT INTO map VALUES (?, ?, ?, ?)", (place.z, place.x, row, name))
 
     def close(self) -> None:
-        """As `Writer.close`."""
+        """Insert the metadata, commit and close."""
         told = {"name": "clquant", **self.metadata, "format": "png"}
         texts = [(n, v if isinstance(v, str) else json.dumps(v)) for n, v in sorted(told.items())]
         self._database.executemany("INSERT INTO metadata VALUES (?, ?)", texts)
@@ -133,7 +133,7 @@ class MBTilesWriter(Writer):
         self._database.close()
 
     def abandon(self) -> None:
-        """As `Writer.abandon`."""
+        """Close the database."""
         self._database.close()
 
 
@@ -149,16 +149,16 @@ class PMTilesWriter(Writer):
         self._places: list[Place] = []
 
     def order(self, places: list[Place]) -> list[Place]:
-        """As `Writer.order`."""
+        """Sort places by their numbers in the file."""
         return sorted(places, key=lambda place: self._formats.zxy_to_tileid(*place))
 
     def add(self, place: Place, data: bytes) -> None:
-        """As `Writer.add`."""
+        """Write a tile."""
         self._places.append(place)
         self._writer.write_tile(self._formats.zxy_to_tileid(*place), data)
 
     def close(self) -> None:
-        """As `Writer.close`."""
+        """Write the directories and the header."""
         if not self._places:
             raise FileError("every tile is empty; allowed: at least one that is not, or a folder or .mbtiles as out")
         west, south, east, north = _bounds_of(self.metadata, self._places)
@@ -178,7 +178,7 @@ class PMTilesWriter(Writer):
         self._file.close()
 
     def abandon(self) -> None:
-        """As `Writer.abandon`."""
+        """Close the files."""
         self._file.close()
         self._writer.tile_f.close()
 

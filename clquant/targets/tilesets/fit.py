@@ -98,7 +98,7 @@ class TileFit:
         return best, int(lowest or 0)
 
     def cost(self, colors: Colors) -> int:
-        """What the tiles cost in palettes."""
+        """Return the cost of all tiles in their best palettes."""
         return self._choice(self._as_places(colors)).total
 
     def _as_colors(self, centers: Int) -> Colors:
@@ -126,7 +126,7 @@ class TileFit:
         return Choice(found, found.argmin(axis=1))
 
     def _settled(self, centers: Int, most: int) -> tuple[Int, Choice]:
-        """Where at most so many steps lead, and what that costs."""
+        """Move centers by at most so many steps, while the cost falls; return them and the last choice."""
         choice = self._choice(centers)
         for _ in range(most):
             moved = self._moved(centers, choice)
