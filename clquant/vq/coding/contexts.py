@@ -13,7 +13,6 @@ import numpy.typing as npt
 from clquant.runtime import Buffer, FormatError, Program, Scope, Session, Variant, cached_job
 from clquant.training.blocks import BlockShape
 from clquant.training.search import MOST_KEPT
-from clquant.vq.coding.coding_order import coding_order
 
 BINS = 32  # of the distance between two sides, as in cl/vq/coding/contexts.cl
 HIGHEST = 211  # of a curve: two of them give a weight of the highest logarithm
@@ -24,6 +23,7 @@ _MOST_KEPT_ENTRIES = 1 << 20  # of tables that stay on the device after their jo
 _FALLS = (-12, -7, -4, -2, -1, 0, 1, 2, 3, 4, 6, 9, 13, 20, 32, 56)  # of a curve from bin to bin
 RARITY_UNIT = 4  # eighths of a bit
 
+_SIDE_COMPONENTS = 12  # at most, of a side, that the coding order looks at
 _SIDE_BY_SIDE = 16  # codewords, as in cl/vq/coding/contexts_lanes.cl
 _MOST_BY_COMPONENTS = 32  # of a side; more are added up faster one codeword after another
 _GROUPS_OF_ITEM = 16  # whose bins a work-item of a CPU makes
@@ -208,6 +208,49 @@ class Contexts:
         sizes = np.uint32(shape.size), np.uint32(shape.groups)
         session.launch(kernel, (shape.groups + 1, shape.groups + 1), (group, 1), above, left, *sizes, begins)
         return begins
+
+
+def coding_order(codebook: npt.NDArray[np.uint8], block: BlockShape, shape: ContextShape) -> npt.NDArray[np.int64]:
+    """An order of codewords in which those of a bucket, and of a group, have similar sides."""
+    # With `by_pairs` their own order; else they are halved again and again, each time by the component of their four
+    # sides that varies most.
+    order = np.arange(shape.size)
+    if shape.by_pairs:
+        return order
+    book = codebook.reshape(shape.size, block.rows, block.columns, block.channels)
+    edges = (edge.reshape(shape.size, -1) for edge in (book[:, 0], book[:, :, 0], book[:, -1], book[:, :, -1]))
+    looked_at = [edge[:, :: _step(edge.shape[1])] for edge in edges]
+    sides = np.concatenate(looked_at, axis=1)
+    smallest = shape.smallest_part
+    begins = np.zeros(1, np.int64)
+    while True:
+        counts = np.diff(begins, append=shape.size)
+        split = counts > smallest
+        if not split.any():
+            return order
+        order = order[_by_widest(sides[order], begins, counts, split)]
+        unit = np.where(counts > shape.bucket, shape.bucket, smallest)
+        middles = begins + (-(-counts // unit) + 1) // 2 * unit
+        begins = np.sort(np.concatenate([begins, middles[split]]))
+
+
+def _step(side: int) -> int:
+    return -(-side // _SIDE_COMPONENTS)
+
+
+def _by_widest(
+    sides: npt.NDArray[np.uint8],
+    begins: npt.NDArray[np.int64],
+    counts: npt.NDArray[np.int64],
+    chosen: npt.NDArray[np.bool_],
+) -> npt.NDArray[np.int64]:
+    """Where the rows of each chosen part go if it is sorted by its component of the greatest variance."""
+    wide = sides.astype(np.int64)
+    spread = counts[:, None] * np.add.reduceat(wide**2, begins) - np.add.reduceat(wide, begins) ** 2
+    parts = np.repeat(np.arange(len(begins)), counts)
+    keys = np.where(chosen[parts], sides[np.arange(len(sides)), spread.argmax(1)[parts]], np.uint8(0))
+    by_key = np.argsort(keys, kind="stable")  # both by counting, as keys are short
+    return by_key[np.argsort(parts.astype(np.uint16)[by_key], kind="stable")]
 
 
 def distance_bounds(side: int) -> list[int]:
