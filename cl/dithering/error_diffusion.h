@@ -5,7 +5,7 @@
  * times errors; it is within 0..extent, so an error is at most 2048, |s| at most 48 * 2048, and strength * s < 2^25. Of
  * 16-bit values an error is at most 131070, and strength * s < 2^31.
  *
- * Entries beyond a pixel's reach are not shown, and no more of an error is passed on than its entry's bound: errors of a
+ * Entries far from a pixel's colour have a penalty, and no more of an error is passed on than its entry's bound: errors of a
  * region that the palette lacks draw no specks in others.
  *
  * Constants: dithering/reach.h's; SEARCH, how entries are found: IN_CELLS by mapping/nearest.h; IN_LANES, candidates in the lanes of a vector,
@@ -66,8 +66,9 @@ typedef short4 Error;
 #define convert_error convert_short4
 #endif
 
-#define CHOICE_PARAMETERS SEARCH_PARAMETERS, __global const int4 *bounds, int n_entries, int4 extent, int strength
-#define CHOICE_ARGUMENTS SEARCH_ARGUMENTS, bounds, n_entries, extent, strength
+#define CHOICE_PARAMETERS                                                                                              \
+    SEARCH_PARAMETERS, __global const int4 *bounds, int n_entries, int speck, int4 extent, int strength
+#define CHOICE_ARGUMENTS SEARCH_ARGUMENTS, bounds, n_entries, speck, extent, strength
 #define DIFFUSION_PARAMETERS CHOICE_PARAMETERS, __global const Sample *image, __global INDEX *output
 #define DIFFUSION_ARGUMENTS CHOICE_ARGUMENTS, image, output
 
@@ -80,15 +81,15 @@ int entry_and_error(CHOICE_PARAMETERS, int4 color, int4 sum, int4 *error)
     const int4 arriving = strength * sum / (256 * DIVISOR);
 #if PLAIN_ERRORS
     const int4 value = clamp(color + arriving, (int4)(0), extent);
-    int entry = nearest_entry(space_coordinates(value, tables), value, SEARCH_ARGUMENTS);
+    const int4 point = space_coordinates(value, tables);
+    int entry = nearest_entry(point, value, SEARCH_ARGUMENTS);
 #else
     const int4 value = clamp(space_coordinates(color, tables) + arriving, (int4)(0), extent);
-    int entry = nearest_entry(value, color, SEARCH_ARGUMENTS);
+    const int4 point = value;
+    int entry = nearest_entry(point, color, SEARCH_ARGUMENTS);
 #endif
-    if (gap(color, colors[entry]) > SPECK) {
-        const int own = nearest_entry(space_coordinates(color, tables), color, SEARCH_ARGUMENTS);
-        entry = within_reach(entry, own, color, colors, bounds, n_entries);
-    }
+    if (gap(color, colors[entry]) > speck)
+        entry = entry_in_reach(point, color, points, colors, n_entries, speck);
     const int4 most = bounds[entry].xyyx;
 #if PLAIN_ERRORS
     *error = clamp(value - colors[entry], -most, most);

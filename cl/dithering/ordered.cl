@@ -1,6 +1,7 @@
 /* Ordered dithering to any palette: of each pixel, one of two entries that mix to its colour, chosen by a mask;
  * dithering/ordered.h has the equations. */
 #include "mapping/nearest.h"
+#include "dithering/reach.h"
 #include "dithering/ordered.h"
 
 /* One of two entries per pixel.
@@ -24,7 +25,7 @@ __kernel void dither_ordered(PALETTE_PARAMETERS, __global const Sample *pixels, 
     }
     const int4 point = space_coordinates(color, tables);
     const int nearest = nearest_to_color(point, color, points, colors, PALETTE_CELLS);
-    const int first = first_of(color, nearest, colors, n_entries, speck);
+    const int first = first_of(point, color, nearest, points, colors, n_entries, speck);
     const int values = (int)(side * side);
     const Second second = second_of(point, color, first, points, colors, mixes, speck, values, strength);
     const int number = mask[((first_row + row) & (side - 1)) * side + (column & (side - 1))];

@@ -9,9 +9,8 @@
  * are (f - least) / (1 - least); least is a tenth where b is half of the space's range or more from a, less in
  * proportion where it is nearer, and 0 in palettes of few colours.
  *
- * An entry with a gap over `speck` to the pixel is a speck. Constants: CLOSEST, whether the entry of the least gap
- * stands for a nearest one that is a speck; FAR: b has FAR sixteenths of its share where it is a speck and a is none, and
- * is not taken then where FAR is 0.
+ * An entry with a gap over `speck` to the pixel is a speck: one that is nearest gives way to that of dithering/reach.h, and
+ * where a is none, b is a speck only if f |b - a|_G^2, what the mix gains over f, is above PENALTY.
  *
  * Of the two, the lighter one stands where the mask's threshold is below its share, so that pixels in which a and b
  * change roles use the mask alike. The thresholds are (t + 1/2) / n for mask values t = 0..n - 1.
@@ -38,13 +37,11 @@ typedef struct {
 } Second;
 
 /* A pixel's entry a. */
-int first_of(int4 color, int nearest, __global const int4 *colors, int n_entries, int speck)
+int first_of(int4 point, int4 color, int nearest, __global const int4 *points, __global const int4 *colors,
+             int n_entries, int speck)
 {
-#if CLOSEST
-    if (gap(color, colors[nearest]) > speck)
-        return closest_entry(color, colors, n_entries);
-#endif
-    return nearest;
+    return gap(color, colors[nearest]) > speck ? entry_in_reach(point, color, points, colors, n_entries, speck)
+                                               : nearest;
 }
 
 /* What a pixel's first entry is mixed with: of it, once, the neighbour that costs least. */
@@ -61,19 +58,17 @@ Second second_of(int4 point, int4 color, int first, __global const int4 *points,
         const long f = ((long)error.x * mix.weights.x + (long)error.y * mix.weights.y + (long)error.z * mix.weights.z +
                         (long)error.w * mix.weights.w) /
                        256;
-        if (f <= 0)
+        if (f <= 0 || (min(f, 65536L) * mix.square < PENALTY * 65536L && gap(color, colors[mix.entry]) > most))
             continue;
         const long h = f / 256;
         const long cost =
             f < 65536 ? 256 * h * mix.spread - h * h * (mix.square + mix.spread) : (65536 - 512 * h) * mix.square;
-        if (cost < least && (FAR > 0 || gap(color, colors[mix.entry]) <= most)) {
+        if (cost < least) {
             least = cost;
             second.entry = mix.entry;
             share = max(min(f, 65536L) - mix.least, 0L) * 65536 / (65536 - mix.least);
         }
     }
-    if (FAR > 0 && gap(color, colors[second.entry]) > most)
-        share = share * FAR / 16;
     second.often = (int)((share * strength * values + (1 << 23) - 1) >> 24);
     return second;
 }

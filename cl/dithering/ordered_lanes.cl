@@ -5,6 +5,7 @@
  */
 #define WORDS (1 + (2 + 2 * sizeof(INDEX) + 3) / 4)
 #include "mapping/memo.h"
+#include "dithering/reach.h"
 #include "dithering/ordered.h"
 
 /* A colour's whole answer: one of two entries stands at the numbers of the mask below `from`, the other from it on. */
@@ -39,8 +40,8 @@ void answer(const uint *keys, uint n, __global uint *memo, int bits, __global co
     for (uint i = 0; i < n; i++) {
         const int4 color = unpacked_color(keys[i]);
         const int nearest = (int)nearest_in_lanes(&point[0][i], CHUNK, keys[i], spans[cells[i]], blocks);
-        const int first = first_of(color, nearest, colors, n_entries, speck);
         const int4 p = (int4)(point[0][i], point[1][i], point[2][i], point[3][i]);
+        const int first = first_of(p, color, nearest, points, colors, n_entries, speck);
         __global uint *entry = memo + memo_slot(keys[i], bits);
         entry[0] = keys[i];
         *(__global Answer *)(entry + 1) = answer_of(p, color, first, points, colors, mixes, speck, values, strength);

@@ -1,25 +1,21 @@
-/* What keeps dithers near a pixel's colour; after mapping/nearest.h. bounds (entries) int4: the most of the error that
- * an entry passes on, of its first component and the alpha, and of the others; the reach of pixels whose nearest entry
- * it is, in values, to which its gap is added where that is over SPECK; the most of the pinwheel's errors, in 1/16 (clquant/dithering/bounds.py).
+/* What keeps dithers near a pixel's colour; after mapping/nearest.h. Kernels take bounds (entries) int4: the most of the
+ * error that an entry passes on, of its first component and the alpha, of the others, and of the pinwheel's errors in
+ * 1/16; n_entries; speck: the largest gap, in values, of an entry that is no
+ * speck (clquant/dithering/bounds.py).
  *
- * Constants: SPECK, the largest gap to an entry that may always be shown, in values; FREE, a bound that is none;
- * CLOSEST, whether an own entry that is off by more than SPECK gives way to that of the least gap.
+ * Constants: PENALTY, what is added to a speck's squared distance.
  */
 
-/* What a pixel shows in place of an entry with a gap over SPECK; `own`: the nearest entry of its colour. */
-int within_reach(int entry, int own, int4 color, __global const int4 *colors, __global const int4 *bounds,
-                 int n_entries)
+/* What a pixel shows in place of a speck: the entry nearest to a point with the penalty, the lowest of equals. */
+int entry_in_reach(int4 point, int4 color, __global const int4 *points, __global const int4 *colors, int n_entries,
+                   int speck)
 {
-    const int off = gap(color, colors[entry]);
-    const int reach = bounds[own].z;
-    if (off <= reach)
-        return entry;
-#if CLOSEST
-    if (gap(color, colors[own]) > SPECK)
-        own = closest_entry(color, colors, n_entries);
-#endif
-    const int least = gap(color, colors[own]);
-    if (least > SPECK && off <= reach + least)
-        return entry;
-    return own;
+    Squared least = MAX_SQUARED;
+    int nearest = 0;
+    for (int i = 0; i < n_entries; i++) {
+        const Squared distance = squared(point - points[i]) + (gap(color, colors[i]) > speck ? PENALTY : 0);
+        nearest = distance < least ? i : nearest;
+        least = min(distance, least);
+    }
+    return nearest;
 }

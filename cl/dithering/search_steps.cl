@@ -93,13 +93,13 @@ __kernel void adopt_indices(__global const INDEX *start, uint columns, uint rows
  * be taken; transparent: the entry that opaque pixels do not take, or -1; taps (n_taps) int2 from first_tap: where an
  * error lies relative to the cell in the first of a channel's planes, and its weight, whose sum over all taps times
  * the error is C*e; read, write: the planes of the phase before and after; phase: that of state; shift: log2 C(0).
- * pixels (picture's rows, width, CHANNELS) uchar, palette (colors) int4 8-bit values, bounds (dithering/reach.h): where
- * BOUNDED, entries beyond a pixel's reach are not taken. */
+ * pixels (picture's rows, width, CHANNELS) uchar, palette (colors) int4 8-bit values; speck, penalty: where
+ * BOUNDED, those of dithering/search_reach.h. */
 __kernel void toggle_phase(__global float *errors, __global int *state, __global const float4 *entries,
                            __global const float *norms, int colors, int transparent, __global const int2 *taps,
                            uint first_tap, uint n_taps, uint read, uint write, uint phase, int shift, uint columns,
                            uint first_row, uint rows, uint stride, ulong plane, __global const uchar *pixels,
-                           uint width, __global const int4 *palette, __global const int4 *bounds)
+                           uint width, __global const int4 *palette, int speck, float penalty)
 {
     const uint x = (uint)get_global_id(0), y = first_row + (uint)get_global_id(1);
     if (x >= columns || y >= rows)
@@ -144,14 +144,8 @@ __kernel void toggle_phase(__global float *errors, __global int *state, __global
     __global const float *old = errors + read * plane + cell;
 #if BOUNDED
     const int4 color = load_pixel(pixels, (size_t)(4 * y + phase / 4) * width + 4 * x + phase % 4);
-    if (gap(color, palette[best]) > SPECK) {
-        float4 error = (float4)(old[0], old[17 * plane], old[34 * plane], 0);
-#if DIMS == 4
-        error.w = old[51 * plane];
-#endif
-        best =
-            entry_in_reach(best, color, point, 2.0f * (error - shown), entries, norms, colors, barred, palette, bounds);
-    }
+    if (gap(color, palette[best]) > speck)
+        best = entry_in_reach(color, point, entries, norms, colors, barred, palette, speck, penalty);
 #endif
     const float4 change = entries[best] - shown;
     written[0] = old[0] + change.x;

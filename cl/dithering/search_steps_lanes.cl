@@ -12,7 +12,7 @@ __kernel void toggle_phase(__global float *restrict errors, __global int *restri
                            int transparent, __global const int2 *restrict taps, uint first_tap, uint n_taps, uint read,
                            uint write, uint phase, int shift, uint columns, uint first_row, uint rows, uint stride,
                            ulong plane, __global const uchar *restrict pixels, uint width,
-                           __global const int4 *restrict palette, __global const int4 *restrict bounds)
+                           __global const int4 *restrict palette, int speck, float penalty)
 {
     const uint group = (uint)get_global_id(0), y = first_row + (uint)get_global_id(1);
     if (group * LANES >= columns || y >= rows)
@@ -73,16 +73,11 @@ __kernel void toggle_phase(__global float *restrict errors, __global int *restri
             continue;
         const uint x = 4 * (group * LANES + i) + phase % 4;
         const int4 color = load_pixel(pixels, (size_t)(4 * y + phase / 4) * width + x);
-        if (gap(color, palette[indices[i]]) <= SPECK)
+        if (gap(color, palette[indices[i]]) <= speck)
             continue;
-        float4 own =
-            (float4)(old[i] - shown[0][i], old[17 * plane + i] - shown[1][i], old[34 * plane + i] - shown[2][i], 0);
-#if DIMS == 4
-        own.w = old[51 * plane + i] - shown[3][i];
-#endif
-        indices[i] =
-            entry_in_reach(indices[i], color, (float4)(points[0][i], points[1][i], points[2][i], points[3][i]),
-                           2.0f * own, entries, norms, colors, was & OPAQUE ? transparent : -1, palette, bounds);
+        const float4 wanted = (float4)(points[0][i], points[1][i], points[2][i], points[3][i]);
+        const int barred = was & OPAQUE ? transparent : -1;
+        indices[i] = entry_in_reach(color, wanted, entries, norms, colors, barred, palette, speck, penalty);
     }
     best = vload16(0, indices);
 #endif

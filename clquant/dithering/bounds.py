@@ -1,4 +1,4 @@
-"""How far dithers go from a pixel's colour: bounds of each entry that follow the local spacing of the palette.
+"""What keeps dithers near a pixel's colour: a penalty of entries that are far off, and bounds of the errors passed on.
 
 Without them the errors of a region that the palette has no colours for would make pixels of another one show entries
 that are far from their colours: specks.
@@ -20,51 +20,61 @@ from clquant.runtime import Buffer
 SPECK = 60
 """Largest difference of a channel, in 8-bit levels, that is no speck whatever the palette."""
 MOST_COLORS = 1024
-"""Larger palettes have no bounds: their colours are near each other."""
-CLOSEST = ("linear", "oklab")
-"""Spaces whose nearest entries may be specks themselves."""
-NEIGHBOUR, ALPHA_REACH = 1, 1.4
-"""An entry may be off by the distance from the pixel's own entry to this neighbour, counted from 0; with alpha, whose
-steps are shorter than colours' in that distance, by so many times as much."""
-LUMA_SHARE, COMPONENT_SHARE = 2, 0.75
-"""Distances to the nearest entry that are passed on of luma, and of components that are no luma, at least."""
-CHROMA, ALPHA_CHROMA, COARSE = 12, 6, 64
-"""Levels of chroma that are passed on, those with alpha, and the spacing beyond which twice what it is beyond is;
-palettes of that mean spacing are dithered without bounds."""
+"""Larger palettes have neither penalty nor bounds: their colours are near each other."""
+PENALTY = {"srgb": 38, "ycbcr": 38, "linear": 90, "oklab": 50}
+"""Root of what is added to a speck's squared distance, in 1/255 of the space's range; errors are of coordinates."""
+PLAIN_SHARE = 2
+"""How many times that root where errors are of values, and in the search."""
+LUMA_SHARE, ALPHA_LUMA_SHARE, COMPONENT_SHARE = 2, 4, 0.75
+"""Distances to the nearest entry that are passed on of luma, that with alpha, and of components that are no luma."""
+CHROMA, COARSE = 12, 64
+"""Levels of chroma that are passed on, and the spacing beyond which twice what it is beyond is; palettes of that mean
+spacing are dithered without penalty and bounds."""
 PINWHEEL_SHARE = 20
 """Sixteenths of that distance that the pinwheel passes on of a component."""
 FREE = 1 << 20
 """Stands for no bound."""
 
 
-def constants(space: Space) -> dict[str, int | str]:
-    """Compile-time constants of `cl/dithering/reach.h`."""
-    return {
-        "SPECK": SPECK * space.white // 255,
-        "FREE": FREE,
-        "CLOSEST": int(space.name in CLOSEST),
-    }
+def constants(space: Space, share: float) -> dict[str, int]:
+    """Compile-time constants of `cl/dithering/reach.h`; `share` of the penalty's root."""
+    return {"PENALTY": int(share * PENALTY[space.name] * space.extent[0] / 255) ** 2}
+
+
+def search_penalty(space: Space) -> int:
+    """What the search adds to a speck's squared distance, in quarters of a level."""
+    return (4 * PLAIN_SHARE * PENALTY[space.name]) ** 2
 
 
 def speck(palette: Palette, space: Space) -> int:
-    """Largest gap of an entry that is no speck, in values; `FREE` for palettes without bounds."""
-    if not NEIGHBOUR + 1 < len(palette) <= MOST_COLORS or _seen(palette, space)[:, 0].mean() >= COARSE:
-        return FREE
+    """Largest gap of an entry that is no speck, in values; white for palettes without penalty."""
+    if not 2 < len(palette) <= MOST_COLORS or _spacing(palette, space).mean() >= COARSE:
+        return space.white
     return SPECK * space.white // 255
 
 
 def on_the_device(on_device: PaletteOnDevice, plain: bool) -> dict[str, Any]:
     """Kernel arguments of a palette's bounds, by name; `plain` as in `bounds`."""
+    palette, space = on_device.palette, on_device.space
 
     def send() -> Buffer:
-        return on_device.scope.copy_of(bounds(on_device.palette, on_device.space, plain))
+        return on_device.scope.copy_of(bounds(palette, space, plain))
 
-    return {"bounds": on_device.cached(("bounds", plain), send), "n_entries": np.int32(len(on_device.palette))}
+    return {
+        "bounds": on_device.cached(("bounds", plain), send),
+        **penalty(on_device),
+    }
+
+
+def penalty(on_device: PaletteOnDevice) -> dict[str, Any]:
+    """Kernel arguments of what is a speck, by name."""
+    palette, space = on_device.palette, on_device.space
+    found = on_device.cached("speck", lambda: speck(palette, space))
+    return {"n_entries": np.int32(len(palette)), "speck": np.int32(found)}
 
 
 def bounds(palette: Palette, space: Space, plain: bool) -> npt.NDArray[np.int32]:
-    """(k, 4): per entry the most of its error's first and other components; the reach of its pixels, in values;
-    the most of the pinwheel's, in 1/16.
+    """(k, 4): per entry the most of its error's first and other components, of the pinwheel's in 1/16, and nothing.
 
     Parameters
     ----------
@@ -74,37 +84,32 @@ def bounds(palette: Palette, space: Space, plain: bool) -> npt.NDArray[np.int32]
         Whether errors are of values, else of the space's coordinates.
     """
     colors = palette.rgba()
-    found = np.full((len(colors), 4), FREE, np.int64)
+    found = np.full((len(colors), 4), FREE, np.int32)
     if not 2 <= len(colors) <= MOST_COLORS:
-        return found.astype(np.int32)
-    has_alpha = bool((colors[:, 3] < 255).any())  # an opaque palette dithers RGBA as it does RGB
-    seen = _seen(palette, space)
-    if seen[:, 0].mean() >= COARSE:
-        return found.astype(np.int32)
-    luma_first = not plain and space.definition.is_opponent
-    own = _distances(space.values(colors) if plain else space.coordinates(colors))[:, 0]
-    nearest = np.maximum(seen[:, 0], 1)
-    chroma = np.minimum(np.maximum(ALPHA_CHROMA if has_alpha else CHROMA, 2 * (nearest - COARSE)) / nearest, 1)
-    share = LUMA_SHARE if luma_first else np.maximum(COMPONENT_SHARE, CHROMA / nearest)
+        return found
+    spacing = _spacing(palette, space)
+    if spacing.mean() >= COARSE:
+        return found
+    own = _nearest(space.values(colors) if plain else space.coordinates(colors))
+    nearest = np.maximum(spacing, 1)
+    share = other = np.maximum(COMPONENT_SHARE, CHROMA / nearest)
+    if not plain and space.definition.is_opponent:
+        # an opaque palette dithers RGBA as it does RGB
+        share = np.full(len(colors), ALPHA_LUMA_SHARE if (colors[:, 3] < 255).any() else LUMA_SHARE)
+        other = np.minimum(np.maximum(CHROMA, 2 * (nearest - COARSE)) / nearest, 1)
     found[:, 0] = np.minimum(share * own, FREE)
-    found[:, 1] = np.minimum(chroma * own, FREE) if luma_first else found[:, 0]
-    found[:, 3] = np.minimum(PINWHEEL_SHARE * own, FREE)
-    if len(colors) > NEIGHBOUR + 1:
-        reach = np.maximum((ALPHA_REACH if has_alpha else 1) * seen[:, NEIGHBOUR], SPECK)
-        found[:, 2] = np.minimum(reach * (space.white / 255), FREE)
-    return found.astype(np.int32)
+    found[:, 1] = np.minimum(other * own, FREE)
+    found[:, 2] = np.minimum(PINWHEEL_SHARE * own, FREE)
+    return found
 
 
-def _seen(palette: Palette, space: Space) -> npt.NDArray[np.float64]:
-    """`_distances` of colours in luma and chroma, in 8-bit levels."""
-    return _distances(spaces.luma_chroma(space.alpha).coordinates(palette.rgba())) / 4
+def _spacing(palette: Palette, space: Space) -> npt.NDArray[np.float64]:
+    """`_nearest` of colours in luma and chroma, in 8-bit levels."""
+    return _nearest(spaces.luma_chroma(space.alpha).coordinates(palette.rgba())) / 4
 
 
-def _distances(points: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
-    """(k, NEIGHBOUR + 1 or less): the least distances from each point to others, ascending; `FREE` for equal ones."""
+def _nearest(points: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
+    """(k,): the least distance from each point to one that differs; `FREE` if there is none."""
     wide = points.astype(np.int64)
     squared = sum((axis[:, None] - axis[None]) ** 2 for axis in wide.T)
-    far = np.where(squared > 0, squared, FREE * FREE)
-    if far.shape[1] > NEIGHBOUR + 1:
-        far = np.partition(far, NEIGHBOUR, axis=1)[:, : NEIGHBOUR + 1]
-    return np.asarray(np.sqrt(np.sort(far, axis=1)))
+    return np.asarray(np.sqrt(np.where(squared > 0, squared, FREE * FREE).min(axis=1)))

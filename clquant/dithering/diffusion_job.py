@@ -61,7 +61,7 @@ class DiffusionParams:
             "ARRIVING": f"({arriving})",
             "DIVISOR": self.filter.divisor,
             "PLAIN_ERRORS": int(self.plain_errors),
-            **bounds.constants(self.space),
+            **bounds.constants(self.space, bounds.PLAIN_SHARE if self.plain_errors else 1),
         }
 
     def arguments(self, on_device: PaletteOnDevice, form: Variant, image: Buffer, output: Buffer) -> dict[str, Any]:

@@ -25,8 +25,8 @@ FILE = "dithering/ordered.cl"
 LANE_FILE = "dithering/ordered_lanes.cl"
 MEMO_ENTRY_BYTES = {1: 8, 2: 12}
 """By the bytes of an index."""
-FAR_SHARES, FAR_COLORS = {"srgb": 12, "linear": 0, "oklab": 2}, 32
-"""Sixteenths of their shares that specks keep, by space; none in palettes of so many colours outside sRGB."""
+PENALTY_SHARE = {"srgb": 1.75, "linear": 1.3, "oklab": 1.3}
+"""As `bounds.PLAIN_SHARE`, by space."""
 
 
 class OrderedDither(JobDither):
@@ -37,10 +37,9 @@ class OrderedDither(JobDither):
     nearest to the colour, luma counting most, and differs least from pixel to pixel. Of the two the lighter one stands
     where the mask is below its share of the mix (`cl/dithering/ordered.h` has the equations). Shares below a tenth,
     which are seen as specks, are not drawn by palettes of more than six colours. Unless a palette's colours are widely
-    spaced, of entries that are off by more than 60 levels in a channel less is drawn in sRGB, little or none in OKLab
-    and linear light, where the closest entry by channel stands for a nearest one that is off so far. Pixels do not
-    depend on each other, so a picture that does not change from frame to frame does not flicker, and flat areas of a
-    palette colour stay flat. All in integers: the same on every device.
+    spaced, entries that are off by more than 60 levels in a channel stand only where that gains more than a penalty.
+    Pixels do not depend on each other, so a picture that does not change from frame to frame does not flicker, and flat
+    areas of a palette colour stay flat. All in integers: the same on every device.
 
     Parameters
     ----------
@@ -120,7 +119,7 @@ class PixelOrdered:
         """Queue the dithering of rows of pixels."""
         palette, picture = self._palette, portion.picture
         items, group = (picture.width, portion.row1 - portion.row0), palette.session.tuned("mapping.group")
-        own = {**portion.arguments, **_entries(palette), **mask.arguments(picture.width, portion.row0)}
+        own = {**portion.arguments, **_entries(palette, mask), **mask.arguments(picture.width, portion.row0)}
         palette.launch(FILE, "dither_ordered", picture.channels, items, group, own, True, True, **_constants(palette))
 
 
@@ -131,30 +130,26 @@ class LaneOrdered(PixelOrdered):
         """As `PixelOrdered.dither`."""
         palette = self._palette
         entry_bytes, constants = MEMO_ENTRY_BYTES[palette.index_bytes], _constants(palette)
-        own = {"points": palette.points, "colors": palette.colors, **_entries(palette)}
+        own = {"points": palette.points, "colors": palette.colors, **_entries(palette, mask)}
         own |= mask.arguments(portion.picture.width, portion.row0)
         launch_lanes(palette, scope, LANE_FILE, "dither_ordered", portion, entry_bytes, constants, **own)
 
 
-def _entries(palette: PaletteOnDevice) -> dict[str, Any]:
+def _entries(palette: PaletteOnDevice, mask: MaskOnDevice) -> dict[str, Any]:
     """What each entry is mixed with, and which are specks, by the names of kernels' arguments."""
 
     def send() -> Buffer:
         return palette.scope.copy_of(mixes.mixes(palette.palette, palette.space).view(np.int32))
 
-    speck = palette.cached("speck", lambda: bounds.speck(palette.palette, palette.space))
-    return {
-        "mixes": palette.cached("mixes", send),
-        "n_entries": np.int32(len(palette.palette)),
-        "speck": np.int32(speck),
-    }
+    given = {"mixes": palette.cached("mixes", send), **bounds.penalty(palette)}
+    if mask.strength == 0:  # nearest entries stay, specks or not
+        given["speck"] = np.int32(palette.space.white)
+    return given
 
 
 def _constants(palette: PaletteOnDevice) -> dict[str, int]:
     """Compile-time constants of `cl/dithering/ordered.h`."""
-    name = palette.space.name
-    is_dense = name in bounds.CLOSEST and len(palette.palette) >= FAR_COLORS
-    return {"CLOSEST": int(name in bounds.CLOSEST), "FAR": 0 if is_dense else FAR_SHARES[name]}
+    return bounds.constants(palette.space, PENALTY_SHARE[palette.space.name])
 
 
 VARIANTS = (

@@ -58,7 +58,8 @@ class SearchPalette:
         chroma = opponent.BOUNDED_CHROMA if is_bounded else opponent.CHROMA
         points = opponent.points(space, palette.rgba(), chroma)
         norms = (points**2).sum(axis=1)
-        self.proved(points, norms)
+        self.penalty = np.float32(bounds.search_penalty(space) if is_bounded else 0)
+        self.proved(points, norms + int(self.penalty))
         norms = norms.astype(np.float32)
         if space.alpha:
             clear = np.flatnonzero(palette.rgba()[:, 3] == 0)
@@ -70,10 +71,8 @@ class SearchPalette:
         self.tables = scope.copy_of(space.tables())
         self.matrix = scope.copy_of(opponent.matrix(space, chroma))
         self.missing = scope.zeros(4)
-        self.colors, self.bounds = self.entries, self.entries  # another buffer stands for what is not read
-        if is_bounded:
-            self.colors = scope.copy_of(palette.rgba().astype(np.int32))
-            self.bounds = scope.copy_of(bounds.bounds(palette, space, plain=True))
+        self.colors = scope.copy_of(palette.rgba().astype(np.int32))
+        self.speck = np.int32(bounds.speck(palette, space))
 
     @staticmethod
     def proved(points: npt.NDArray[np.int64], norms: npt.NDArray[np.int64]) -> None:
@@ -138,7 +137,6 @@ class ToggleSearch:
             "EXACT_TIES": 0,
             "CITY_BLOCK": 0,
             "BOUNDED": int(self._palette.is_bounded),
-            **bounds.constants(self._palette.space),
             **self._palette.space.constants(),
         }
 
@@ -216,7 +214,8 @@ class ToggleSearch:
             "pixels": self._pixels,
             "width": np.uint32(layout.columns),
             "palette": palette.colors,
-            "bounds": palette.bounds,
+            "speck": palette.speck,
+            "penalty": palette.penalty,
         }
         for number, row, end in skewed_rows(layout.cells_down, len(steps), self._chunk, MARGIN):
             phase, read, write = steps[number]

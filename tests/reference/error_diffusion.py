@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.reference.halftone import as_rgba
-from tests.reference.reach import bounds, within_reach
+from tests.reference.reach import bounds, in_reach, penalty, speck
 
 
 def toward_zero(value, divisor):
@@ -32,7 +32,7 @@ def error_diffusion(image, palette, error_filter, strength, serpentine, space, p
     entries = space.values(palette.rgba()).astype(int)
     points = space.coordinates(palette.rgba()).astype(int)
 
-    limits = bounds(palette, space, plain)
+    limits, most_gap, added = bounds(palette, space, plain), speck(palette, space), penalty(space, 2 if plain else 1)
 
     def point_of(colour):
         return space.coordinates(colour[None].astype(np.uint8 if space.bits == 8 else np.uint16))[0].astype(int)
@@ -46,12 +46,11 @@ def error_diffusion(image, palette, error_filter, strength, serpentine, space, p
         """Entry and error of a pixel."""
         if plain:
             value = np.clip(colour + arriving, 0, space.white)
-            entry = nearest(point_of(value), value)
+            point, beside = point_of(value), value
         else:
-            value = np.clip(point_of(colour) + arriving, 0, space.extent)
-            entry = nearest(value, colour)
-        own = nearest(point_of(colour), colour)
-        entry = within_reach(entry, own, colour, entries, limits, space)
+            value = point = np.clip(point_of(colour) + arriving, 0, space.extent)
+            beside = colour
+        entry = in_reach(nearest(point, beside), point, colour, points, entries, most_gap, added, space)
         error = value - (entries if plain else points)[entry]
         return entry, bounded(error, *limits[entry][:2])
 

@@ -16,7 +16,7 @@ from clquant.halftone.pinwheel.paths import INWARD, OUTWARD, make_path
 from clquant.halftone.pinwheel.tones import make_tones, records, spreads, start_amplitudes
 from clquant.halftone.tables import WeightTables, constant_tables, rows
 from clquant.runtime import philox4x32, seed_key
-from tests.reference.reach import bounds, within_reach
+from tests.reference.reach import bounds, in_reach, penalty, speck
 
 
 def random_words(bx, by, channel, use, seed):
@@ -129,10 +129,15 @@ def halftone_to_palette(image, block, scan, palette, space, linear=False, seed=0
     waiting = np.zeros((down * block + 2, across * block + 2, 4), int)
     out = np.zeros((height, width), int)
     entries = palette.rgba().astype(int)
-    limits = bounds(palette, space, True)
+    points = space.coordinates(palette.rgba()).astype(int)
+    limits, most_gap, added = bounds(palette, space, True), speck(palette, space), penalty(space, 2)
 
     def worth(colour):
         return np.array([*light[colour[:3]], 16 * colour[3]])
+
+    def colour_of(worths):
+        wanted = np.clip(worths, 0, 4080)
+        return [*codes[wanted[:3]], (wanted[3] + 8) >> 4]
 
     for phase in (OUTWARD, INWARD):
         path = make_path(block, scan, phase)
@@ -158,11 +163,11 @@ def halftone_to_palette(image, block, scan, palette, space, linear=False, seed=0
                         words = random_words(bx, by, 0, 0, seed)[:3]
                         error = np.array([((w >> 16) * 32 * start >> 16) - 16 * start for w in words] + [0])
                     error = error * int(shares[k]) >> 8
-                    wanted = np.clip(worth(colour) + (error * gain >> 4), 0, 4080)
-                    aim = [*codes[wanted[:3]], (wanted[3] + 8) >> 4]
-                    entry, own = nearest_entry(aim, palette, space), nearest_entry(colour, palette, space)
-                    out[y, x] = entry = within_reach(entry, own, colour, entries, limits, space)
-                    most = min(limit, limits[entry][3])
+                    entry = nearest_entry(colour_of(worth(colour) + (error * gain >> 4)), palette, space)
+                    plain = space.coordinates(np.array([colour_of(worth(colour) + error)], np.uint8))[0].astype(int)
+                    entry = in_reach(entry, plain, colour, points, entries, most_gap, added, space)
+                    out[y, x] = entry
+                    most = min(limit, limits[entry][2])
                     error = np.clip(worth(colour) + error - worth(entries[entry]), -most, most)
                     carry = error
                     for (dy, dx), weight in zip(path.offsets[k], table[row[k], 0, 1:], strict=True):

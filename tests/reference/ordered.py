@@ -10,7 +10,7 @@ import numpy.typing as npt
 from clquant.color.palette import Palette
 from clquant.color.spaces import Space
 from tests.reference.palette_map import nearest, with_alpha
-from tests.reference.reach import FREE, SPECK, bounds, gap
+from tests.reference.reach import gaps, in_reach, penalty, speck
 
 LIGHTNESS = {"srgb": (77, 150, 29, 64), "linear": (54, 183, 19, 64), "oklab": (256, 0, 0, 64)}
 
@@ -29,21 +29,19 @@ def dither(
     point = space.coordinates(with_alpha(pixels)).astype(np.int64)
     first = nearest(pixels, palette, space)
     values, entries = with_alpha(pixels).astype(int), space.values(palette.rgba()).astype(int)
-    speck = SPECK * space.white // 255 if min(limit[2] for limit in bounds(palette, space, True)) < FREE else FREE
-    far = 12 if space.name == "srgb" else 2 if space.name == "oklab" and len(entries) < 32 else 0
+    most, added = speck(palette, space), penalty(space, 1.75 if space.name == "srgb" else 1.3)
     light = np.array(LIGHTNESS[space.name])[: space.dims]
     neighbours = [nearest_entries(colors, entry)[: 12 if space.alpha else 6] for entry in range(len(colors))]
     side = len(mask)
     chosen = first.copy()
     for i, a in enumerate(first):
-        gaps = np.array([gap(values[i], entry, space.white, space.alpha) for entry in entries])
-        if space.name != "srgb" and gaps[a] > speck:
-            a = chosen[i] = int(np.argmin(gaps))
-        specks = set() if gaps[a] > speck else set(np.flatnonzero(gaps > speck))
+        a = chosen[i] = in_reach(a, point[i], values[i], colors, entries, most, added, space)
+        far = gaps(values[i], entries, space) > most
+        specks = set() if far[a] else set(np.flatnonzero(far))
         weights = np.array([*light[:3], 0][: space.dims])
-        others = [entry for entry in neighbours[a] if far or entry not in specks]
-        second, share = mixed(point[i] - colors[a], colors - colors[a], others, weights, space.extent[0])
-        share = share * far // 16 if second in specks else share
+        second, share = mixed(
+            point[i] - colors[a], colors - colors[a], neighbours[a], weights, space.extent[0], specks, added
+        )
         t = int(mask[i // width % side, i % width % side])
         if (colors[second] - colors[a]) @ light < 0:
             t = side * side - 1 - t
@@ -60,7 +58,7 @@ def nearest_entries(colors, entry):
     return [i for i in sorted(range(len(colors)), key=lambda i: (far[i], i)) if far[i] > 0]
 
 
-def mixed(error, steps, neighbours, light, extent):
+def mixed(error, steps, neighbours, light, extent, specks, penalty):
     """The neighbour that costs least, and its share in 1/65536."""
     least, share = None, 0
     second = int(np.flatnonzero((steps == 0).all(axis=1))[0])
@@ -76,6 +74,8 @@ def mixed(error, steps, neighbours, light, extent):
         if f <= 0:
             continue
         length = sum(s * s for s in step)
+        if entry in specks and min(f, 65536) * (square // 65536) < 65536 * penalty:
+            continue
         weight, spread, h = square // 65536, length // (3 if len(step) == 4 else 2), f // 256
         cost = 256 * h * spread - h * h * (weight + spread) if f < 65536 else (65536 - 512 * h) * weight
         if least is None or cost < least:

@@ -8,34 +8,40 @@ from clquant.color.spaces import luma_chroma
 
 SPECK = 60
 FREE = 1 << 20
+PENALTY = {"srgb": 38, "ycbcr": 38, "linear": 90, "oklab": 50}
 
 
-def distances(points):
-    """(k, k): from each point to those that differ, ascending."""
+def spacings(points):
+    """(k,): from each point to the nearest that differs."""
     far = np.array([[np.sqrt(((p - q) ** 2).sum()) for q in points] for p in points])
-    return np.sort(np.where(far == 0, FREE, far), axis=1)
+    return np.where(far == 0, FREE, far).min(axis=1)
+
+
+def seen(palette, space):
+    """`spacings` in luma and chroma, in levels."""
+    return spacings(luma_chroma(space.alpha).coordinates(palette.rgba()).astype(int)) / 4
+
+
+def speck(palette, space):
+    """The largest gap of an entry that is no speck."""
+    free = not 2 < len(palette) <= 1024 or seen(palette, space).mean() >= 64
+    return space.white if free else SPECK * space.white // 255
 
 
 def bounds(palette, space, plain):
-    """Of each entry the most of an error's first component, of others, its reach, the most in the pinwheel."""
+    """Of each entry the most of an error's first component, of others, in the pinwheel."""
     colors = palette.rgba()
-    translucent = any(colors[:, 3] < 255)
-    seen = distances(luma_chroma(space.alpha).coordinates(colors).astype(int)) / 4
-    own = distances((space.values(colors) if plain else space.coordinates(colors)).astype(int))
     luma_first = not plain and space.name in ("oklab", "ycbcr")
-    if len(colors) < 2 or seen[:, 0].mean() >= 64:
-        return [(FREE,) * 4] * len(colors)
+    if len(colors) < 2 or seen(palette, space).mean() >= 64:
+        return [(FREE,) * 3] * len(colors)
+    own = spacings((space.values(colors) if plain else space.coordinates(colors)).astype(int))
     made = []
-    for i in range(len(colors)):
-        first = other = reach = pinwheel = FREE
-        if len(colors) > 1:
-            spacing = max(seen[i, 0], 1)
-            first = int(min((2 if luma_first else max(0.75, 12 / spacing)) * own[i, 0], FREE))
-            pinwheel = int(min(20 * own[i, 0], FREE))
-            other = int(min(own[i, 0] * min(max(6 if translucent else 12, 2 * (spacing - 64)) / spacing, 1), FREE))
-        if len(colors) > 2:
-            reach = int(min(max((1.4 if translucent else 1) * seen[i, 1], SPECK) * (space.white / 255), FREE))
-        made.append((first, other if luma_first else first, reach, pinwheel))
+    for spacing, step in zip(np.maximum(seen(palette, space), 1), own, strict=True):
+        first = other = max(0.75, 12 / spacing)
+        if luma_first:
+            first = 4 if any(colors[:, 3] < 255) else 2
+            other = min(max(12, 2 * (spacing - 64)) / spacing, 1)
+        made.append(tuple(int(min(part * step, FREE)) for part in (first, other, 20)))
     return made
 
 
@@ -47,12 +53,17 @@ def gap(a, b, white, alpha):
     return np.abs(a - b).max()
 
 
-def within_reach(entry, own, colour, entries, limits, space):
-    """The entry that a pixel shows whose nearest one is `own`."""
-    gaps = [gap(colour, e, space.white, space.alpha) for e in entries]
-    speck, reach = SPECK * space.white // 255, limits[own][2]
-    if gaps[entry] <= max(speck, reach):
-        return entry
-    if space.name in ("linear", "oklab") and gaps[own] > speck:
-        own = int(np.argmin(gaps))
-    return entry if gaps[own] > speck and gaps[entry] <= reach + gaps[own] else own
+def gaps(colour, entries, space):
+    """(k,): of a colour to each entry."""
+    return np.array([gap(colour, e, space.white, space.alpha) for e in entries])
+
+
+def penalty(space, share):
+    """What is added to a speck's squared distance."""
+    return int(share * PENALTY[space.name] * space.extent[0] / 255) ** 2
+
+
+def in_reach(entry, point, colour, points, entries, most, added, space):
+    """What a pixel shows whose point an entry is nearest to: if that is a speck, the nearest with the penalty."""
+    far = gaps(colour, entries, space) > most
+    return int(np.argmin(((points - point) ** 2).sum(axis=1) + far * added)) if far[entry] else entry

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from tests.reference.reach import SPECK, bounds, gap
+from tests.reference.reach import PENALTY, gaps, speck
 
 # The order in which the places of a 4x4 cell, counted row by row, are decided: Bayer's mask is 0 2, 3 1 in both sizes.
 ORDER = [0, 10, 2, 8, 5, 15, 7, 13, 1, 11, 3, 9, 4, 14, 6, 12]
@@ -56,7 +56,7 @@ def dither(wanted, pixels, points, palette, space, weights, passes, is_bounded=T
     pixels (H, W, 4) are 8-bit values; those of alpha 0 have the first entry of alpha 0.
     """
     alpha, entries = pixels[..., 3], palette.rgba().astype(int)
-    entry_alpha, limits = entries[:, 3], bounds(palette, space, True)
+    entry_alpha, most, penalty = entries[:, 3], speck(palette, space), (8 * PENALTY[space.name]) ** 2
     height, width = alpha.shape
     clear = np.flatnonzero(entry_alpha == 0)
     some = np.ones(len(points), bool)
@@ -70,15 +70,12 @@ def dither(wanted, pixels, points, palette, space, weights, passes, is_bounded=T
         return opaque if alpha[y, x] == 255 and opaque.any() else some
 
     def chosen(point, y, x):
-        """The entry of a pixel: of those within reach of its colour, if there are such, the nearest to a point."""
-        entry, own = (nearest(at, points, allowed(y, x)) for at in (point, wanted[y, x]))
-        gaps = np.array([gap(pixels[y, x], e, 255, space.alpha) for e in entries])
-        least = gaps.min() if space.name in ("linear", "oklab") else gaps[own]
-        reach = max(SPECK, limits[own][2] // 8 * 7) + (least if min(least, gaps[own]) > SPECK else 0)
-        near = allowed(y, x) & (gaps <= reach)
-        if near[entry] or not is_bounded:
-            return entry
-        return nearest(point, points, near) if near.any() else own
+        """The entry of a pixel: the nearest to a point or, if that is a speck, the nearest with the penalty."""
+        distances = ((points - point) ** 2).sum(axis=1)
+        distances[~allowed(y, x)] = np.iinfo(np.int64).max // 2
+        far = gaps(pixels[y, x], entries, space) > most
+        entry = int(np.argmin(distances))
+        return int(np.argmin(distances + penalty * far)) if is_bounded and far[entry] else entry
 
     for y in range(height):
         for x in range(width):

@@ -38,7 +38,7 @@ inline int4 first_error(int4 color, int amplitude, int block_x, int block_y, uin
  * other, so that such errors do not add up along the path.
  * A pixel's aim is its colour plus `gain` / 16 times that error, rounded and clamped to 8 bits. A gain over 16 is what
  * a threshold that rises with the tone is at two levels (gain 1 / (1 - slope)). The pixel takes the
- * entry nearest to its aim (mapping/nearest.h), and passes on its colour plus the error less that entry, clamped to
+ * entry nearest to its aim (mapping/nearest.h) or, where that is a speck, that of dithering/reach.h for gain 16, and passes on its colour plus the error less that entry, clamped to
  * error_limit. A pixel of alpha 0 takes the palette's transparent entry and drops what reached it.
  *
  * NDRange: (blocks of this phase in a row, rows of blocks); any work-group (n, 1).
@@ -51,7 +51,7 @@ inline int4 first_error(int4 color, int amplitude, int block_x, int block_y, uin
  * edges          short4 [4 N][edge rows][blocks of a phase in a row].
  * all_waiting    local short4 [SLOTS][work-group].
  * Constants: BLOCK, PIXELS, SLOTS, PHASE, LAST_SLOT. Bounds: as in halftone/pinwheel/levels.cl, in each component. */
-__kernel void halftone_palette(PALETTE_PARAMETERS, __global const int4 *bounds, int n_entries,
+__kernel void halftone_palette(PALETTE_PARAMETERS, __global const int4 *bounds, int n_entries, int speck,
                                __global const uchar *image, __global INDEX *output, __global const ushort8 *path,
                                __global const ushort *rim, __global const short4 *weights, __global const short *light,
                                __global const uchar *codes, __global const ushort *shares, __global short4 *edges,
@@ -104,12 +104,12 @@ __kernel void halftone_palette(PALETTE_PARAMETERS, __global const int4 *bounds, 
         const int4 worth = worth_of(color, light);
         const int4 aim = color_of(worth + ((reached * gain) >> 4), codes);
         int entry = nearest_to_color(space_coordinates(aim, tables), aim, points, colors, PALETTE_CELLS);
-        if (gap(color, colors[entry]) > SPECK) {
-            const int own = nearest_to_color(space_coordinates(color, tables), color, points, colors, PALETTE_CELLS);
-            entry = within_reach(entry, own, color, colors, bounds, n_entries);
+        if (gap(color, colors[entry]) > speck) {
+            const int4 point = space_coordinates(color_of(worth + reached, codes), tables);
+            entry = entry_in_reach(point, color, points, colors, n_entries, speck);
         }
         output[at] = (INDEX)entry;
-        const int4 most = (int4)(min(bounds[entry].w, error_limit));
+        const int4 most = (int4)(min(bounds[entry].z, error_limit));
         const int4 error = clamp(worth + reached - worth_of(colors[entry], light), -most, most);
         const short4 weight = weights[step.s1 >> 10];
         int4 first = (error * weight.s1) >> 4, second = (error * weight.s2) >> 4, third = (error * weight.s3) >> 4;

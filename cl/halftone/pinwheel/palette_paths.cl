@@ -118,7 +118,7 @@ __kernel void scatter_paths(__global const INDEX *entries, __global INDEX *outpu
  * paths          uint [rows of blocks][groups][N * N, rounded up to fours][LANES], from gather_paths.
  * entries        INDEX, as `paths`: the entries.
  * nearest        INDEX [2^24]: of the colour R | G << 8 | B << 16 (mapping/plain_table.cl).
- * colors         int4 [entries of the palette]; bounds, n_entries: dithering/reach.h.
+ * colors         int4 [entries of the palette]; points, tables: mapping/nearest.h; n_entries, speck: dithering/reach.h.
  * worths         uint4 [entries]: what `worth_of` makes of their values, less than none: the low halves of -R and, from bit
  *                16 on, of -G; -B; R | G << 8 | B << 16; the most of an error that is passed on.
  * light, codes, edges: as in halftone/pinwheel/palette.cl.
@@ -128,10 +128,11 @@ __kernel void scatter_paths(__global const INDEX *entries, __global INDEX *outpu
  * values), NEAR_COLORS (1: at most 256 colours, held in local memory); weights of the kinds of
  * pixels in sixteenths: STRAIGHT_1..3, CORNER_1..3, FIRST_1..3 (outward), AFTER_1..2 (inward). */
 __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX *entries, __global const INDEX *nearest,
-                                     __global const int4 *colors, __global const int4 *bounds, int n_entries,
-                                     __global const uint4 *worths, __global const short *light,
-                                     __global const uchar *codes, __global const ushort *shares, __global short4 *edges,
-                                     int4 picture, int4 blocks, int error_limit, int amplitude, int gain, uint4 key)
+                                     __global const int4 *colors, __global const int4 *points,
+                                     __global const int *tables, int n_entries, int speck, __global const uint4 *worths,
+                                     __global const short *light, __global const uchar *codes,
+                                     __global const ushort *shares, __global short4 *edges, int4 picture, int4 blocks,
+                                     int error_limit, int amplitude, int gain, uint4 key)
 {
     __local uint two[QUEUE_ENTRIES * LANES];
     __local short one[QUEUE_ENTRIES * LANES];
@@ -157,7 +158,8 @@ __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX 
     const size_t begin = (get_global_id(1) * get_num_groups(0) + get_group_id(0)) * (4 * QUADS * LANES) + lane;
     const int count = edge_rows_of(blocks) * half_of(blocks);
     path_scan_t scan = {.nearest = nearest, .light = light, .codes = codes, .shades = shades, .shares = near_shares};
-    scan.colors = colors, scan.bounds = bounds, scan.n_entries = n_entries;
+    scan.points = points, scan.colors = colors, scan.tables = tables;
+    scan.n_entries = n_entries, scan.speck = speck;
     scan.limit = error_limit, scan.gain = gain;
     scan.paths = paths + begin, scan.entries = entries + begin;
     scan.two = two + lane, scan.one = one + lane;

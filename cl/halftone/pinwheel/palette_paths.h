@@ -22,8 +22,9 @@ typedef struct {
     __global const short *light;
     __global const uchar *codes;
     shades_t shades; /* worths of entries, red and green in a word, less than none; their colour; a bound */
-    __global const int4 *colors, *bounds; /* dithering/reach.h */
-    int n_entries;
+    __global const int4 *points, *colors; /* dithering/reach.h */
+    __global const int *tables;
+    int n_entries, speck;
     __local const int *shares; /* what counts of an error that reaches a pixel, by the code of its place */
     int limit, gain;
     __global const uint *paths; /* the block's pixels, LANES apart */
@@ -55,9 +56,9 @@ INLINE int3 worth_of(const path_scan_t *scan, int3 code)
 }
 
 /* Where the nearest entry of a worth with its error is. */
-INLINE uint place_of(const path_scan_t *scan, int3 worth, int3 reached)
+INLINE uint place_of(const path_scan_t *scan, int3 worth, int3 reached, int gain)
 {
-    const int3 sum = clamp(worth + (reached * scan->gain >> 4), (int3)(0), (int3)(4080));
+    const int3 sum = clamp(worth + (reached * gain >> 4), (int3)(0), (int3)(4080));
     return (uint)scan->codes[sum.x] | (uint)scan->codes[sum.y] << 8 | (uint)scan->codes[sum.z] << 16;
 }
 #else
@@ -67,9 +68,9 @@ INLINE int3 worth_of(const path_scan_t *scan, int3 code)
     return (code << 4) + HALF_VALUE;
 }
 
-INLINE uint place_of(const path_scan_t *scan, int3 worth, int3 reached)
+INLINE uint place_of(const path_scan_t *scan, int3 worth, int3 reached, int gain)
 {
-    const uint3 values = as_uint3(clamp((worth << 4) + reached * scan->gain, (int3)(0), (int3)(65535)));
+    const uint3 values = as_uint3(clamp((worth << 4) + reached * gain, (int3)(0), (int3)(65535)));
     return values.x >> 8 | (values.y & 0xff00u) | (values.z & 0xff00u) << 8;
 }
 #endif
@@ -131,14 +132,15 @@ INLINE void read_ahead(path_scan_t *scan)
 }
 
 /* The entry that a pixel shows in place of the one nearest to its aim. */
-INLINE uint entry_within_reach(const path_scan_t *scan, uint pixel, uint entry)
+INLINE uint entry_shown(const path_scan_t *scan, uint pixel, int3 worth, int3 reached, uint entry)
 {
     const int4 color = (int4)(unpacked(pixel), WHITE);
     const uint4 off = abs_diff(color, (int4)(unpacked(scan->shades[entry].z), WHITE));
-    if (max(max(off.x, off.y), off.z) <= SPECK)
+    if (max(max(off.x, off.y), off.z) <= (uint)scan->speck)
         return entry;
-    const int own = scan->nearest[pixel & 0xffffffu];
-    return (uint)within_reach((int)entry, own, color, scan->colors, scan->bounds, scan->n_entries);
+    const int4 aim = (int4)(unpacked(place_of(scan, worth, reached, 16)), WHITE);
+    const int4 point = space_coordinates(aim, scan->tables);
+    return (uint)entry_in_reach(point, color, scan->points, scan->colors, scan->n_entries, scan->speck);
 }
 
 /* Decide the present pixel and split its error in sixteenths, `weights` of them to three receivers; `two` and `one` are
@@ -152,10 +154,10 @@ INLINE void decide(path_scan_t *scan, int marked, int3 weights, int3 extra, __lo
     const int3 worth = worth_of(scan, unpacked(pixel));
     const int3 arrived = scan->carry + scan->inflow + extra;
     const int3 reached = (int)marks < 0 ? arrived : arrived * scan->shares[pixel >> 24 & 15u] >> 8;
-    const uint wanted = scan->nearest[place_of(scan, worth, reached)];
+    const uint wanted = scan->nearest[place_of(scan, worth, reached, scan->gain)];
     scan->inflow = queued(two, one);
     read_ahead(scan);
-    const uint entry = entry_within_reach(scan, pixel, wanted);
+    const uint entry = entry_shown(scan, pixel, worth, reached, wanted);
     const uint4 shade = scan->shades[entry];
     const int3 wrong = worth + taken_off(shade);
     const int limit = (int)marks < 0 ? scan->limit : min((int)shade.w, scan->limit);

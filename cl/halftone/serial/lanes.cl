@@ -10,9 +10,9 @@ typedef short8 lanes_t;
 #define EACH_LANE(f, a, b)                                                                                             \
     f(a, b, 0), f(a, b, 1), f(a, b, 2), f(a, b, 3), f(a, b, 4), f(a, b, 5), f(a, b, 6), f(a, b, 7)
 #define PARAMETERS                                                                                                     \
-    LANE_PARAMETERS, __global const uint *shades, __global const int4 *colors, __global const int4 *bounds,            \
-        int n_entries, __global const uchar *image, __global INDEX *output
-#define NEEDED tables, LANE_CELLS, transparent, missing, shades, colors, bounds, n_entries, image, output
+    LANE_PARAMETERS, __global const uint *shades, __global const int4 *points, __global const int4 *colors,            \
+        int n_entries, int speck, __global const uchar *image, __global INDEX *output
+#define NEEDED tables, LANE_CELLS, transparent, missing, shades, points, colors, n_entries, speck, image, output
 
 /* How far the last row is behind the first. */
 #define BEHIND (2 * (LANES - 1))
@@ -61,30 +61,30 @@ inline void load(__global const uchar *image, const pixels_t *pixels, lanes_t *v
 /* The nearest entries of the lanes' values. */
 inline void search(PARAMETERS, const lanes_t *value, uint *entries)
 {
-    int points[COMPONENTS][LANES];
+    int at[COMPONENTS][LANES];
     uint keys[LANES], cells[LANES];
     int8 color[COMPONENTS];
     for (int c = 0; c < COMPONENTS; ++c) {
         color[c] = convert_int8(value[c]);
-        vstore8(color[c], 0, points[c]);
+        vstore8(color[c], 0, at[c]);
     }
     vstore8(as_uint8(color[0] | color[1] << 8 | color[2] << 16) | 255u << 24, 0, keys);
 #if SPACE
 #pragma unroll
     for (uint lane = 0; lane < LANES; ++lane) {
-        const int4 point = space_coordinates((int4)(points[0][lane], points[1][lane], points[2][lane], 255), tables);
-        points[0][lane] = point.x;
-        points[1][lane] = point.y;
-        points[2][lane] = point.z;
+        const int4 point = space_coordinates((int4)(at[0][lane], at[1][lane], at[2][lane], 255), tables);
+        at[0][lane] = point.x;
+        at[1][lane] = point.y;
+        at[2][lane] = point.z;
     }
     for (int c = 0; c < COMPONENTS; ++c)
-        color[c] = vload8(0, points[c]);
+        color[c] = vload8(0, at[c]);
 #endif
     const int8 layer = (color[2] >> shift) * grid.y + (color[1] >> shift);
     vstore8(as_uint8(layer * grid.x + (color[0] >> shift)), 0, cells);
 #pragma unroll
     for (uint lane = 0; lane < LANES; ++lane)
-        entries[lane] = nearest_in_lanes(&points[0][lane], LANES, keys[lane], spans[cells[lane]], blocks);
+        entries[lane] = nearest_in_lanes(&at[0][lane], LANES, keys[lane], spans[cells[lane]], blocks);
 }
 
 /* The largest differences of two colours' channels. */
@@ -105,15 +105,12 @@ inline lanes_t show_entries(__global const uint *shades, const uint *entries, la
     return convert_short8(found >> 24u);
 }
 
-/* `within_reach` of a lane's pixel, whose values are LANES apart. */
-inline uint lane_within_reach(PARAMETERS, const int *at, uint entry)
+/* `entry_in_reach` of a lane's pixel; its values and those of its aim are LANES apart. */
+inline uint lane_in_reach(PARAMETERS, const int *at, const int *aim)
 {
     const int4 color = (int4)(at[0], at[LANES], at[2 * LANES], 255);
-    const int4 point = space_coordinates(color, tables);
-    const int own_at[4] = {point.x, point.y, point.z, point.w};
-    const uint2 span = spans[cell_of(point, grid, shift)];
-    const int own = (int)nearest_in_lanes(own_at, 1, packed_color(color), span, blocks);
-    return (uint)within_reach((int)entry, own, color, colors, bounds, n_entries);
+    const int4 point = space_coordinates((int4)(aim[0], aim[LANES], aim[2 * LANES], 255), tables);
+    return (uint)entry_in_reach(point, color, points, colors, n_entries, speck);
 }
 
 /* Shows the lanes' pixels. `errors` holds what is added to them, and gets what they pass on, which is 0 outside. */
@@ -127,16 +124,16 @@ inline void show(PARAMETERS, const pixels_t *pixels, lanes_t *errors)
     search(NEEDED, value, entries);
     lanes_t most = show_entries(shades, entries, shown);
     const lanes_t off = gap_in_lanes(color, shown);
-    const ulong2 far = as_ulong2(off > (lanes_t)SPECK);
+    const ulong2 far = as_ulong2(off > (lanes_t)(short)speck);
     if (far.x | far.y) {
-        int at[COMPONENTS * LANES];
+        int at[COMPONENTS * LANES], aims[COMPONENTS * LANES];
         short gaps[LANES];
         for (int c = 0; c < COMPONENTS; ++c)
-            vstore8(convert_int8(color[c]), c, at);
+            vstore8(convert_int8(color[c]), c, at), vstore8(convert_int8(value[c]), c, aims);
         vstore8(off, 0, gaps);
         for (uint lane = 0; lane < LANES; ++lane)
-            if (gaps[lane] > SPECK)
-                entries[lane] = lane_within_reach(NEEDED, at + lane, entries[lane]);
+            if (gaps[lane] > speck)
+                entries[lane] = lane_in_reach(NEEDED, at + lane, aims + lane);
         most = show_entries(shades, entries, shown);
     }
     for (uint lane = 0; lane < LANES; ++lane)
@@ -159,7 +156,7 @@ inline void show(PARAMETERS, const pixels_t *pixels, lanes_t *errors)
  * top            short [COMPONENTS][width]: the errors of the picture's row before.
  * lowest         short [strips in all][COMPONENTS][width]: the errors of each strip's last row.
  * shades         uint [entries]: R | G << 8 | B << 16 | the most of an error that is passed on, 255 being all, << 24.
- * colors         int4 [entries]; bounds, n_entries: dithering/reach.h.
+ * points, colors int4 [entries]: mapping/nearest.h; n_entries, speck: dithering/reach.h.
  * Constants: those of dithering/reach.h and of mapping/candidates_lanes.h. */
 __kernel void halftone_serial_lanes(PARAMETERS, __global short *state, __global const short *top,
                                     __global short *lowest, int rows, int width, int strips, int columns, int wave,

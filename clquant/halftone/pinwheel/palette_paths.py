@@ -163,7 +163,7 @@ def _worths(on_device: PaletteOnDevice, common: Common, count: int) -> npt.NDArr
     made[: len(colors), 0] = red & 0xFFFF | (green & 0xFFFF) << 16
     made[: len(colors), 1] = blue & 0xFFFFFFFF
     made[: len(colors), 2] = colors @ np.array([1, 1 << 8, 1 << 16])
-    made[: len(colors), 3] = bounds.bounds(on_device.palette, on_device.space, plain=True)[:, 3]
+    made[: len(colors), 3] = bounds.bounds(on_device.palette, on_device.space, plain=True)[:, 2]
     return made
 
 
@@ -186,7 +186,9 @@ class PathScan:
         self._tables = {
             "nearest": plain_table(on_device),
             "colors": on_device.colors,
-            **bounds.on_the_device(on_device, plain=True),
+            "points": on_device.points,
+            "tables": on_device.arguments()["tables"],
+            **bounds.penalty(on_device),
             "worths": scope.copy_of(_worths(on_device, common, 256 if few else len(palette))),
             "light": scope.copy_of(common.light),
             "codes": scope.copy_of(common.codes),
@@ -196,7 +198,7 @@ class PathScan:
         self._phases = []
         for phase in (OUTWARD, INWARD):
             made = _phase(block_size, phase, fade_of(palette))
-            given = {**on_device.constants(picture.channels), **bounds.constants(on_device.space)}
+            given = {**on_device.constants(picture.channels), **bounds.constants(on_device.space, bounds.PLAIN_SHARE)}
             program = session.program(FILE, **made.constants, **forms, **given, LINEAR=int(common.linear))
             path, place, shares = (scope.copy_of(table) for table in (made.path, made.place, made.shares))
             self._phases.append((program, path, place, shares))

@@ -63,11 +63,15 @@ class Classic(Diffused):
         with open_palette(session, self.palette, space, picture.pixels) as on_device:
             given = {
                 **on_device.lane_arguments(),
-                **bounds.on_the_device(on_device, plain=True),
+                **bounds.penalty(on_device),
+                "points": on_device.points,
                 "colors": on_device.colors,
                 "shades": on_device.cached("shades", lambda: _shades(on_device)),
             }
-            constants = {**on_device.constants(picture.channels), **bounds.constants(on_device.space)}
+            constants = {
+                **on_device.constants(picture.channels),
+                **bounds.constants(on_device.space, bounds.PLAIN_SHARE),
+            }
             sizes = picture.height, picture.width
             yield _steps(SerialLanes(session, scope, serial_lanes.PALETTE, constants, given, *sizes), picture)
 
