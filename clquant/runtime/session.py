@@ -19,15 +19,7 @@ from clquant.runtime.profiling import record
 from clquant.runtime.program import tuning, variants
 from clquant.runtime.program.kernel import Kernel
 from clquant.runtime.program.programs import PROGRAMS, Program
-from clquant.runtime.transfer.copy import (
-    Upload,
-    marker,
-    new_host_array,
-    order_commands,
-    read_buffer,
-    read_buffer_later,
-    read_buffers,
-)
+from clquant.runtime.transfer.copy import Upload, marker, new_host_array, order_commands, read_buffer
 
 LocalMemory = cl.LocalMemory
 
@@ -44,9 +36,8 @@ class Session:
         try:
             self.context: cl.Context = queue.context
         except cl.Error as error:
-            raise DeviceError(
-                f"queue has lost its context ({error}); keep the pyopencl.Context while it is used"
-            ) from error
+            keep = "keep the pyopencl.Context while it is used"
+            raise DeviceError(f"queue has lost its context ({error}); {keep}") from error
         self.device: cl.Device = queue.device
         self.limits = Limits.of(queue.device)
 
@@ -75,13 +66,7 @@ class Session:
         return 1 << (max(most, 1).bit_length() - 1)
 
     def launch(
-        self,
-        kernel: Kernel,
-        global_size: Shape,
-        local_size: Shape | None,
-        /,
-        *args: Any,
-        **named: Any,
+        self, kernel: Kernel, global_size: Shape, local_size: Shape | None, /, *args: Any, **named: Any
     ) -> cl.Event:
         """Queue a kernel; `global_size` is rounded up to a multiple of `local_size`, which None leaves to the driver.
 
@@ -106,23 +91,12 @@ class Session:
         return PreparedLaunch(scope, self.queue, kernel, sizes, groups, given)
 
     def copy(
-        self,
-        target: cl.Buffer,
-        source: cl.Buffer,
-        nbytes: int,
-        source_offset: int = 0,
-        target_offset: int = 0,
+        self, target: cl.Buffer, source: cl.Buffer, nbytes: int, source_offset: int = 0, target_offset: int = 0
     ) -> cl.Event:
         """Queue a copy between two buffers; sizes in bytes."""
+        offsets: Any = {"src_offset": source_offset, "dst_offset": target_offset}
         with device_errors("copying between buffers"):
-            event = cl.enqueue_copy(
-                self.queue,
-                target,
-                source,
-                byte_count=nbytes,
-                src_offset=source_offset,
-                dst_offset=target_offset,
-            )
+            event: cl.Event = cl.enqueue_copy(self.queue, target, source, byte_count=nbytes, **offsets)
             order_commands(self.queue)
         record("copy on the device", True, event)
         return event
@@ -163,7 +137,13 @@ class Session:
         if not self.limits.unified_memory:
             return [self.download(*each) for each in wanted]
         arrays = [np.empty(shape, dtype) for _, shape, dtype in wanted]
-        read_buffers(self.queue, arrays, [buffer for buffer, _, _ in wanted])
+        with device_errors("copying from the device"):
+            for array, (buffer, _, _) in zip(arrays, wanted, strict=True):
+                if array.size:
+                    event = cl.enqueue_copy(self.queue, array, buffer, is_blocking=False)
+                    order_commands(self.queue)
+                    record("download", False, event)
+            self.queue.finish()
         return arrays
 
     def download_later(
@@ -174,9 +154,14 @@ class Session:
         Nothing else in the buffer's scope is used after this. The event is over when the array, which it keeps, is
         filled; None if there was nothing to copy.
         """
-        event = read_buffer_later(self.queue, array, buffer, offset)
-        if event is not None:
-            scope.used_until(event)
+        if not array.size:
+            return None
+        downloads = pinned_pool(self.context, self.device).downloads
+        with device_errors("copying from the device"):
+            after = [marker(self.queue)]
+            event = cl.enqueue_copy(downloads, array, buffer, src_offset=offset, is_blocking=False, wait_for=after)
+            downloads.flush()
+        scope.used_until(event)
         return event
 
     def new_array(self, shape: Shape, dtype: npt.DTypeLike) -> pyopencl.array.Array:

@@ -25,16 +25,15 @@ HOW_TO_GET_A_DRIVER = (
 _lock = threading.Lock()
 _contexts: dict[int, cl.Context] = {}
 _per_thread = threading.local()
+_Queues = collections.deque[cl.CommandQueue]
 # By device, the queues of ended threads, for the next threads: what is kept for a queue's next job goes with the queue.
-_idle_queues: collections.defaultdict[int, collections.deque[cl.CommandQueue]] = collections.defaultdict(
-    collections.deque
-)
+_idle_queues: collections.defaultdict[int, _Queues] = collections.defaultdict(_Queues)
 
 
 class _Lease:
     """A thread's hold on a queue; dropped, the queue is free for the next thread."""
 
-    def __init__(self, queue: cl.CommandQueue, idle: collections.deque[cl.CommandQueue]) -> None:
+    def __init__(self, queue: cl.CommandQueue, idle: _Queues) -> None:
         self.queue = queue
         weakref.finalize(self, idle.append, queue).atexit = False
 
@@ -105,11 +104,7 @@ def find_device(spec: str) -> cl.Device:
     if not isinstance(spec, str):
         raise InvalidType(f"device is a {type(spec).__name__}; allowed: a text such as '0', 'gpu' or a part of a name")
     devices = list_devices()
-    kinds = {
-        "gpu": cl.device_type.GPU,
-        "cpu": cl.device_type.CPU,
-        "accelerator": cl.device_type.ACCELERATOR,
-    }
+    kinds = {"gpu": cl.device_type.GPU, "cpu": cl.device_type.CPU, "accelerator": cl.device_type.ACCELERATOR}
     wanted = spec.strip().lower()
     if wanted.isdecimal():
         fits = devices[int(wanted) : int(wanted) + 1]

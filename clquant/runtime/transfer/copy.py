@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import contextlib
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -136,31 +135,6 @@ def read_buffer(
                 return
         event = cl.enqueue_copy(queue, array, buffer, src_offset=offset, is_blocking=True)
     record("download", False, event)
-
-
-def read_buffers(queue: cl.CommandQueue, arrays: Sequence[npt.NDArray[Any]], buffers: Sequence[cl.Buffer]) -> None:
-    """Fill each array from a buffer of its own, and wait for all at once."""
-    with device_errors("copying from the device"):
-        for array, buffer in zip(arrays, buffers, strict=True):
-            if array.size:
-                event = cl.enqueue_copy(queue, array, buffer, is_blocking=False)
-                order_commands(queue)
-                record("download", False, event)
-        queue.finish()
-
-
-def read_buffer_later(
-    queue: cl.CommandQueue, array: npt.NDArray[Any], buffer: cl.Buffer, offset: int
-) -> cl.Event | None:
-    """Queue the copy of `Session.download_later`; the buffer must not be written before its event is over."""
-    if not array.size:
-        return None
-    downloads = pinned_pool(queue.context, queue.device).downloads
-    with device_errors("copying from the device"):
-        after = [marker(queue)]
-        event = cl.enqueue_copy(downloads, array, buffer, src_offset=offset, is_blocking=False, wait_for=after)
-        downloads.flush()
-    return event
 
 
 def new_host_array(

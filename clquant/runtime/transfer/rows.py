@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,17 +33,10 @@ class Rows:
 
 def copy_rows(session: Session, target: Rows, source: Rows, rows: int, nbytes: int) -> cl.Event:
     """Queue a copy of rows between two buffers."""
+    how: Any = {"src_origin": source.origin, "dst_origin": target.origin, "region": (nbytes, rows)}
+    how |= {"src_pitches": (source.pitch,), "dst_pitches": (target.pitch,)}
     with device_errors("copying between buffers"):
-        event = cl.enqueue_copy(
-            session.queue,
-            target.buffer,
-            source.buffer,
-            src_origin=source.origin,
-            dst_origin=target.origin,
-            region=(nbytes, rows),
-            src_pitches=(source.pitch,),
-            dst_pitches=(target.pitch,),
-        )
+        event: cl.Event = cl.enqueue_copy(session.queue, target.buffer, source.buffer, **how)
         order_commands(session.queue)
     record("copy on the device", True, event)
     return event
