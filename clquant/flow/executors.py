@@ -1,4 +1,4 @@
-"""Who does jobs and verbs on what is not here: `clquant.dask`, which lies above and is found by name."""
+"""Dispatch of Dask's collections to `clquant.dask`, which lies above and is found by name."""
 
 from __future__ import annotations
 

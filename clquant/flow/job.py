@@ -141,7 +141,7 @@ class Map(Job):
 
 @dataclass
 class Carried:
-    """What the rows of a scan pass on to those below, on any device."""
+    """State that the rows of a scan pass on to those below, on any device."""
 
     rows: int = 0  # above
     state: npt.NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
@@ -156,5 +156,5 @@ class Scan(Map):
         return True
 
     def open_below(self, session: Session, scope: Scope, picture: Picture) -> contextlib.AbstractContextManager[Steps]:
-        """As `open`, in a form that takes and gives a state; rows of a picture begin at its origin."""
+        """Open the scan in a form that takes and gives a state, for rows of a picture that begin at its origin."""
         return self.open(session, scope, picture)

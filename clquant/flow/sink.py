@@ -30,16 +30,16 @@ class Sink(abc.ABC):
         self._write(begin, end, rows)
 
     def has(self, row1: int) -> bool:  # noqa: ARG002
-        """Whether it holds all rows before `row1` from an earlier job."""
+        """Return whether it holds all rows before `row1` from an earlier job."""
         return False
 
     @abc.abstractmethod
     def _open(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        """Get ready."""
+        """Prepare the target for a result."""
 
     @abc.abstractmethod
     def _write(self, begin: int, end: int, rows: npt.NDArray[Any]) -> None:
-        """As `write`, of the values that are kept."""
+        """Write some rows to the target."""
 
 
 class ArraySink(Sink):
@@ -75,7 +75,7 @@ class DeviceResult:
         self._row_bytes = self._array.nbytes // shape[0]
 
     def has(self, _: int) -> bool:
-        """Whether rows are there from an earlier job: never."""
+        """Return False: no row is there from an earlier job."""
         return False
 
     def room(self, scope: Scope, begin: int, end: int) -> Buffer:

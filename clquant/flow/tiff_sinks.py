@@ -29,7 +29,7 @@ class TiffSink(FileSink):
     block_rows = TILE
 
     def begin(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        """As `FileSink.begin`."""
+        """Create the file under its temporary name."""
         _check_opaque(self.about)
         try:
             import tifffile  # an extra
@@ -87,7 +87,7 @@ class TiffSink(FileSink):
                     yield np.ascontiguousarray(rows[row : row + TILE, column : column + TILE])
 
     def put(self, begin: int, rows: npt.NDArray[Any]) -> None:  # noqa: ARG002
-        """As `FileSink.put`."""
+        """Write whole blocks of rows."""
         self._hand_over(rows)
 
     def _hand_over(self, rows: npt.NDArray[Any] | None) -> None:
@@ -101,12 +101,12 @@ class TiffSink(FileSink):
                 return
 
     def close(self) -> None:
-        """As `FileSink.close`."""
+        """Complete the file, still under its temporary name."""
         self._written.result()
         self._thread.shutdown()
 
     def abandon(self) -> None:
-        """As `FileSink.abandon`."""
+        """Stop writing."""
         if hasattr(self, "_thread"):
             self._hand_over(None)
             self._thread.shutdown()
@@ -123,24 +123,24 @@ class GeoTiffSink(FileSink):
         self._writer: geo_files.Writer | None = None
 
     def begin(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        """As `FileSink.begin`."""
+        """Create the file under its temporary name."""
         _check_opaque(self.about)
         layout = geo_files.layout_of(self._out, self._place, shape)
         given = self._place, layout, self.about.palette, self.about.transparent
         self._writer = geo_files.Writer(str(self.part), shape, dtype, *given)
 
     def put(self, begin: int, rows: npt.NDArray[Any]) -> None:
-        """As `FileSink.put`."""
+        """Write whole blocks of rows."""
         assert self._writer is not None
         self._writer.write(begin, rows)
 
     def close(self) -> None:
-        """As `FileSink.close`: overviews are made of what is written."""
+        """Complete the file with overviews of what is written."""
         assert self._writer is not None
         self._writer.close()
 
     def abandon(self) -> None:
-        """As `FileSink.abandon`."""
+        """Stop writing."""
         if self._writer is not None:
             self._writer.abandon()
 

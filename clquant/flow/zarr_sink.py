@@ -26,7 +26,7 @@ class ZarrSink(FileSink):
     block_rows = CHUNK
 
     def begin(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        """As `FileSink.begin`; of a job to go on with, it is there."""
+        """Create the array under its temporary name, or open that of a job to go on with."""
         if self.path.is_file() or (self.path.is_dir() and any(self.path.iterdir()) and not lazy.is_store(self.path)):
             raise FileError(f"cannot write {str(self.path)!r}: it exists and is no zarr")
         self._job = self.about.fingerprint(shape, dtype)
@@ -55,11 +55,11 @@ class ZarrSink(FileSink):
         return int(found["rows"])
 
     def has(self, row1: int) -> bool:
-        """As `Sink.has`."""
+        """Return whether it holds all rows before `row1` from an earlier job."""
         return row1 <= self._done
 
     def put(self, begin: int, rows: npt.NDArray[Any]) -> None:
-        """As `FileSink.put`."""
+        """Write whole blocks of rows."""
         end = begin + len(rows)
         if begin < self._done:
             begin, rows = min(self._done, end), rows[self._done - begin :]
@@ -70,12 +70,12 @@ class ZarrSink(FileSink):
             files.write_bytes(self.part / _PROGRESS, json.dumps({"job": self._job, "rows": end}).encode())
 
     def close(self) -> None:
-        """As `FileSink.close`."""
+        """Complete the file, still under its temporary name."""
         with contextlib.suppress(FileNotFoundError):
             (self.part / _PROGRESS).unlink()
 
     def finish(self) -> None:
-        """As `FileSink.finish`: a folder is put aside before another takes its name."""
+        """Give the array its name; a folder that has it is put aside first."""
         aside = self.path.parent / f".{self.path.name[:40]}.{os.urandom(8).hex()}.old"
         with contextlib.suppress(FileNotFoundError):
             os.rename(self.path, aside)
@@ -88,6 +88,6 @@ class ZarrSink(FileSink):
         shutil.rmtree(aside, ignore_errors=True)
 
     def abandon(self) -> None:
-        """As `FileSink.abandon`; what a job can go on with stays."""
+        """Stop writing; what a job can go on with stays."""
         if not self.about.resume:
             shutil.rmtree(self.part, ignore_errors=True)

@@ -62,7 +62,7 @@ class CandidateGrid:
 
     @property
     def nbytes(self) -> int:
-        """Of all lists, about."""
+        """Approximate bytes of all lists."""
         return (4 + 2 * (self.length + 1)) * math.prod(self.cells)
 
 

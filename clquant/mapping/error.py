@@ -78,7 +78,7 @@ def summed_error(
     error_space: str | None,
     queue: CommandQueue | None,
 ) -> SummedError:
-    """As `mean_squared_error`, before its division; of a Dask array the sum of its chunks'."""
+    """Return the sum that `mean_squared_error` divides; of a Dask array that of its chunks."""
     chosen = as_palette(palette)
     params.choice("color_space", color_space, spaces.NAMES)
     params.choice("metric", metric, METRICS)

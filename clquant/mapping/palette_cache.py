@@ -18,9 +18,9 @@ from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.mapping.search import VARIANTS
 
 MAX_COLORS = 1024
-"""Of a palette that is kept."""
+"""Most colours of a palette that is kept."""
 MAX_BYTES = 1 << 23
-"""Of the lists and tables of a palette that is kept on any device."""
+"""Most bytes of the lists and tables of a palette that is kept on any device."""
 MEMORY_PER_PALETTE = 256
 """On a device with much memory one part in so many may hold a kept palette: tables of all colours take 16 to 96 MB."""
 
@@ -41,7 +41,7 @@ def open_palette(
 def _key(
     session: runtime.Session, palette: Palette, space: Space, expected_pixels: int, metric: str
 ) -> tuple[Hashable, ...]:
-    """All that a palette's lists and forms depend on."""
+    """Collect all that a palette's lists and forms depend on."""
     searches = expected_pixels * len(palette)
     form = session.choose(VARIANTS).name
     how = (metric, searches >= session.tuned("mapping.grid_pays"), is_finer(space, searches, session.limits))

@@ -64,13 +64,13 @@ class PaletteOnDevice:
 
     @property
     def made_bytes(self) -> int:
-        """Of the candidate lists and tables that were made so far."""
+        """Bytes of the candidate lists and tables that were made so far."""
         return sum(
             made.size if isinstance(made, Buffer) else getattr(made, "nbytes", 0) for made in self._made.values()
         )
 
     def cached(self, key: object, make: Callable[[], Made]) -> Made:
-        """What `make` gave when this key was asked for first, and belongs to the scope."""
+        """Return what `make` gave when this key was first asked for; it belongs to the scope."""
         if key not in self._made:
             self._made[key] = make()
         found: Made = self._made[key]
@@ -121,7 +121,7 @@ class PaletteOnDevice:
         return self.cached("colors", lambda: self.scope.copy_of(values))
 
     def lane_arguments(self) -> dict[str, Any]:
-        """What a kernel takes as `LANE_PARAMETERS` of `cl/mapping/candidates_lanes.h`, by name."""
+        """Return the arguments for `LANE_PARAMETERS` of `cl/mapping/candidates_lanes.h`, by name."""
         given = self.session, self.scope, self.palette, self.space
         grid = self.cached("lanes", lambda: LaneGrid(*given, whole=not self.grid_is_worthwhile))
         own = {"tables": self._tables, "transparent": self._transparent, "missing": self._missing}
@@ -143,7 +143,7 @@ class PaletteOnDevice:
 
     @property
     def _missing(self) -> Buffer:
-        """What kernels note where a transparent entry is wanting."""
+        """Buffer in which kernels note that a transparent entry is wanting."""
         return self.cached("missing", lambda: self.scope.zeros(4))
 
     @property

@@ -78,17 +78,17 @@ class Colored(flow.Scan):
 
     @property
     def is_serial(self) -> bool:
-        """As the indices."""
+        """Whether the indices are made from top to bottom."""
         return self.indices.is_serial
 
     @property
     def grid(self) -> int:
-        """As the indices'."""
+        """Grid of the job that makes the indices."""
         return self.indices.grid
 
     @property
     def halo(self) -> int:
-        """As the indices'."""
+        """Halo of the job that makes the indices."""
         return self.indices.halo
 
     def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
@@ -100,7 +100,7 @@ class Colored(flow.Scan):
         return self._opened(self.indices.open(session, scope, picture), session, scope, picture)
 
     def open_below(self, session: Session, scope: Scope, picture: Picture) -> contextlib.AbstractContextManager[Steps]:
-        """As `open`, for indices that are a scan."""
+        """Open indices that are a scan in a form that takes and gives a state."""
         assert isinstance(self.indices, flow.Scan)
         return self._opened(self.indices.open_below(session, scope, picture), session, scope, picture)
 

@@ -307,12 +307,12 @@ class PaletteEngine(Estimator, abc.ABC):
     def _begin_fit(
         self, images: Any, sample_weight: Any, progress: ProgressCallback | None
     ) -> tuple[Palette, Callable[[], None]]:
-        """`fit` as far as the palette takes it. What comes with that does the rest, at its first call alone."""
+        """Compute the palette; the first call of the returned callable finishes the fit."""
         self.fit(images, sample_weight=sample_weight, progress=progress)
         return self.palette_, lambda: None
 
     def _trials(self, pictures: Sequence[Any], weight: Any) -> contextlib.AbstractContextManager[Trial]:
-        """What `fit_quality` learns from pictures with differing numbers of colours."""
+        """Open the trials of `fit_quality`: fits of the same pictures with differing numbers of colours."""
         return fitted_anew(self, pictures, weight)
 
     def _given(self, dither: Any, progress: ProgressCallback | None) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from clquant.runtime import CommandQueue, ProgressCallback
 
 
 def _job(palette: Palette, color_space: str, metric: str, dither: Any) -> flow.Map | Ditherer:
-    """What chooses entries; all arguments are allowed."""
+    """Check the arguments, and return the job, or the caller's ditherer, that chooses entries."""
     params.choice("color_space", color_space, spaces.NAMES)
     params.choice("metric", metric, METRICS)
     ditherer = find_dither(dither)
@@ -31,7 +31,7 @@ def _job(palette: Palette, color_space: str, metric: str, dither: Any) -> flow.M
 
 
 def _settings(palette: Palette, color_space: str, metric: str, dither: Any) -> dict[str, Any]:
-    """What decides a result beside the picture, as values that JSON has."""
+    """Collect what decides a result beside the picture, as values that JSON has."""
     owner = getattr(dither, "__self__", dither)
     if not isinstance(owner, str | bool | None):
         parameters = sorted(getattr(owner, "__dict__", {}).items())
