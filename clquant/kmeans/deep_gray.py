@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.color.spaces import Space
-
-Choice = npt.NDArray[np.uint8]
+from clquant.kmeans.exact import best_runs
 
 # Sums below it are taken in 64 bits, others in whole numbers of any size.
 _MAX_INT64 = 2**62
@@ -33,18 +32,21 @@ def best_grays(
     costs = _Costs(places, weights, np.int64 if 8 * most < _MAX_INT64 else object)
     first = np.searchsorted(places, entries)
     middle = np.searchsorted(places, (entries[:, None] + entries) // 2, side="right")
-    between = costs.of(first[:, None], middle, entries[:, None]) + costs.of(middle, first, entries)
-    between[np.tri(256, dtype=bool)] = most
-    below = costs.of(np.zeros_like(first), first, entries)
-    above = costs.of(first, np.full_like(first, len(places)), entries)
-    return _cheapest(between, below, above, k, 2 * most)
+    # From an entry to the next one, and from before the first to behind the last.
+    between: npt.NDArray[Any] = np.full((258, 258), 2 * most, costs.dtype)
+    between[1:257, 1:257] = costs.of(first[:, None], middle, entries[:, None]) + costs.of(middle, first, entries)
+    between[np.tri(258, dtype=bool)] = most
+    between[0, 1:257] = costs.of(np.zeros_like(first), first, entries)
+    between[1:257, 257] = costs.of(first, np.full_like(first, len(places)), entries)
+    chosen: npt.NDArray[np.uint8] = (np.array(best_runs(between, k + 1)[1:-1]) - 1).astype(np.uint8)
+    return chosen
 
 
 class _Costs:
     """Sums of weighted squared distances of runs of levels to an entry, in whole numbers of a dtype that holds them."""
 
     def __init__(self, places: npt.NDArray[np.int64], weights: npt.NDArray[np.unsignedinteger], dtype: type) -> None:
-        self._dtype = dtype
+        self.dtype = dtype
         where: npt.NDArray[Any] = places.astype(dtype)
         mass: npt.NDArray[Any] = weights.astype(dtype)
         zero: npt.NDArray[Any] = np.zeros(1, dtype)
@@ -53,26 +55,10 @@ class _Costs:
     def of(self, begin: npt.NDArray[np.int64], end: npt.NDArray[np.int64], entry: npt.NDArray[np.int64]) -> Any:
         """Return the costs of the levels `begin` to `end` - 1; arrays that broadcast."""
         mass, moment, square = (sums[end] - sums[begin] for sums in self._sums)
-        given: npt.NDArray[Any] = entry.astype(self._dtype)
+        given: npt.NDArray[Any] = entry.astype(self.dtype)
         return square - 2 * given * moment + given * given * mass
 
 
 def _on_the_line(levels: npt.NDArray[np.uint16], space: Space) -> npt.NDArray[np.int64]:
     """The first coordinate of grays, which ascends with them."""
     return space.coordinates(np.repeat(levels[:, None], 3, axis=1))[:, 0].astype(np.int64)
-
-
-def _cheapest(
-    between: npt.NDArray[Any], below: npt.NDArray[Any], above: npt.NDArray[Any], k: int, impossible: int
-) -> Choice:
-    """Return the k of 256 entries that cost least: below the first, between neighbours, above the last."""
-    # Every possible choice costs at most half of `impossible`, every other one more than that.
-    least, before = below, []
-    for _ in range(k - 1):
-        totals = least[:, None] + between
-        before.append(totals.argmin(axis=0))
-        least = np.minimum(np.take_along_axis(totals, before[-1][None], axis=0)[0], impossible)
-    chosen = [int((least + above).argmin())]
-    for earlier in reversed(before):
-        chosen.append(int(earlier[chosen[-1]]))
-    return np.array(chosen[::-1], np.uint8)

@@ -11,6 +11,7 @@ Inertia is that of 8-bit entries, so their rounding is part of what is minimized
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +46,7 @@ def gray_levels(colors: Colors, weights: npt.NDArray[np.unsignedinteger], k: int
     passed = np.zeros((len(levels) + 1, 256), np.int64)
     np.cumsum(mass[:, None] * squared, axis=0, out=passed[1:])
     cost, entry = _run_costs(passed)
-    ends = _best_runs(cost, k)
+    ends = best_runs(cost, k)
     chosen = [entry[begin, end] for begin, end in itertools.pairwise(ends)]
     return entries[chosen]
 
@@ -62,15 +63,15 @@ def _run_costs(passed: Int) -> tuple[Int, Int]:
     return cost, entry
 
 
-def _best_runs(cost: Int, k: int) -> list[int]:
-    """Bounds of the k runs of the least total cost: k + 1 ascending places."""
+def best_runs(cost: npt.NDArray[Any], k: int) -> list[int]:
+    """Return the bounds of the k runs of the least total cost, `cost[begin, end]` each: k + 1 ascending places."""
     n = len(cost) - 1
     by_end = np.ascontiguousarray(cost.T)  # a row holds all beginnings of the runs with one end
     least = cost[0].copy()
     begins = np.zeros((k, n + 1), np.int64)
     for run in range(1, k):
         # The last of run + 1 runs ends at place j > run, and begins at `run` or later, since every run has a level.
-        # Sums stay below 2^63: the impossible is half of that, and the best entry costs a quarter of 2^39 2^24 at most.
+        # Sums stay below 2^63: the impossible is at most half of that, and the best run costs a quarter of 2^39 2^24.
         totals = by_end[run + 1 :, run:] + least[run:]
         chosen = totals.argmin(axis=1)
         begins[run, run + 1 :] = chosen + run
