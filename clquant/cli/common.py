@@ -16,9 +16,9 @@ from typing import Any
 from clquant import runtime
 from clquant.cli import streams
 from clquant.color import spaces
-from clquant.color.css import ALLOWED, css_color
 from clquant.color.display import DISPLAY_FORMATS
 from clquant.color.palette import Palette
+from clquant.color.values import ALLOWED, css_color
 from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.runtime import InvalidArgument
 

@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.color import order as orders
-from clquant.color.css import css_colors
 from clquant.color.formats import registry
 from clquant.color.values import MOST_COLORS as MOST_COLORS
-from clquant.color.values import as_array, as_rgba, hex_texts, transparent_index
+from clquant.color.values import as_array, as_rgba, css_colors, hex_texts, transparent_index
 from clquant.runtime import InvalidArgument, InvalidType, PictureError
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.color.formats import parallel, png
-from clquant.color.formats.bits import bits_of
+from clquant.color.formats.png import bits_of
 from clquant.color.formats.shown import About, Shown, bounds
 from clquant.runtime import InvalidArgument
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.color.display import checked_format
-from clquant.color.formats.bits import bits_of, packed_rows
+from clquant.color.formats.png import bits_of, packed_rows
 from clquant.color.values import transparent_index
 from clquant.runtime import InvalidArgument
 

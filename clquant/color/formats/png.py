@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.color.formats import parallel
-from clquant.color.formats.bits import bits_of, packed_rows
 from clquant.runtime import InvalidArgument, InvalidType
 
 libdeflate: Any = None
@@ -252,3 +251,23 @@ def _about(dpi: Any, profile: bytes | None) -> bytes:
 def chunk(kind: bytes, data: bytes) -> bytes:
     """Write a chunk with its length and checksum."""
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(data, zlib.crc32(kind)))
+
+
+def packed_rows(pixels: Bytes, bits: int) -> Bytes:
+    """Numbers of a few bits each, the first pixel in a byte's highest bits; each row begins with a new byte."""
+    if bits == 1:
+        return np.packbits(pixels, axis=1)
+    if bits == 8:
+        return np.ascontiguousarray(pixels)
+    per_byte = 8 // bits
+    height, width = pixels.shape
+    packed = np.zeros((height, -(-width // per_byte)), np.uint8)
+    for place in range(per_byte):
+        values = pixels[:, place::per_byte]
+        packed[:, : values.shape[1]] |= values << np.uint8(8 - bits * (place + 1))
+    return packed
+
+
+def bits_of(count: int) -> int:
+    """The least bits per pixel, 1, 2, 4 or 8, that hold so many colours, at most 256."""
+    return next(bits for bits in (1, 2, 4, 8) if count <= 1 << bits)

@@ -8,14 +8,16 @@ import os
 import pathlib
 import re
 import threading
+import warnings
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import pyopencl as cl
 
+from clquant.runtime.driver_calls import driver_call
 from clquant.runtime.errors import BuildError, DeviceError, device_error, is_out_of_memory
-from clquant.runtime.program import build, pocl
+from clquant.runtime.program import pocl
 from clquant.runtime.program.caches import read_regular, system_caches, with_any_cache, write_whole
 from clquant.runtime.program.kernel import Kernel, argument_names
 
@@ -111,6 +113,15 @@ def _sha256(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
 
 
+def _build(program: cl.Program, device: cl.Device, options: Sequence[str] = ()) -> cl.Program:
+    """Build a program for one device without the warnings of what its compiler says; errors carry the whole log."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cl.CompilerWarning)
+        # PyOpenCL's own cache waits a minute for a lock it cannot make in a read-only folder.
+        with driver_call():
+            return cast(cl.Program, program.build(options=list(options), devices=[device], cache_dir=cast(Any, False)))
+
+
 def _load_binary(context: cl.Context, device: cl.Device, path: pathlib.Path) -> Program | None:
     """The cached program, or None if there is none that is whole and this user's own; then it is compiled."""
     try:
@@ -122,7 +133,7 @@ def _load_binary(context: cl.Context, device: cl.Device, path: pathlib.Path) -> 
         return None
     names, _, binary = content.partition(b"\n")
     try:
-        return Program(build.build(cl.Program(context, [device], [binary]), device), json.loads(names))
+        return Program(_build(cl.Program(context, [device], [binary]), device), json.loads(names))
     except cl.Error:
         return None
 
@@ -157,7 +168,7 @@ def _with_short_header(context: cl.Context, device: cl.Device, source: str) -> c
         return None
     try:
         program = cl.Program(context, kernel_source(pocl.SHORT_HEADER) + pocl.conversions() + source)
-        return build.build(program, device, [*OPTIONS, pocl.WITHOUT_LONG_HEADER])
+        return _build(program, device, [*OPTIONS, pocl.WITHOUT_LONG_HEADER])
     except cl.Error:
         return None
 
@@ -172,7 +183,7 @@ def _compile(context: cl.Context, device: cl.Device, file: str, source: str) -> 
     if program is None:
         try:
             program = cl.Program(context, source)
-            build.build(program, device, OPTIONS)
+            _build(program, device, OPTIONS)
         except cl.Error as error:
             if is_out_of_memory(error):
                 raise device_error(error, f"building {file}") from error

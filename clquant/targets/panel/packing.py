@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
-from clquant.color.formats.bits import packed_rows
+from clquant.color.formats.png import packed_rows
 from clquant.runtime import InvalidArgument
 
 
