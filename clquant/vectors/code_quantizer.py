@@ -14,6 +14,7 @@ from clquant.runtime import Array, InvalidArgument, ProgressCallback, open_sessi
 from clquant.vectors.base import RowQuantizer
 from clquant.vectors.codes import checked_codes, checked_numbers, code_bytes, number_dtype, pack, pack_there, unpack
 from clquant.vectors.distances import Labels
+from clquant.vectors.fixed_point import decoded_dtype
 from clquant.vectors.quantizer import VectorQuantizer
 from clquant.vectors.rows import RowSource
 from clquant.vectors.saved import Arrays, State
@@ -188,21 +189,6 @@ class CodeQuantizer(RowQuantizer):
             raise ValueError(f"codebooks of the shapes {sorted(shapes)}")
         self._dtype, self.n_features_in_ = np.dtype(str(state["dtype"])), int(state["features"])
         self.n_iter_ = max(part.n_iter_ for part in self._parts)
-
-
-def decoded_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Of decoded rows, by that of the rows of `fit`."""
-    if dtype.kind in "ui" and dtype.itemsize <= 2:
-        return dtype
-    return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64)
-
-
-def as_dtype(rows: npt.NDArray[np.float64], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Numbers of a dtype, integers by rounding, halves to even, and cutting."""
-    if dtype.kind in "ui":
-        ends = np.iinfo(dtype)
-        return np.clip(np.rint(rows), ends.min, ends.max).astype(dtype)
-    return rows.astype(dtype)
 
 
 def share_of(progress: ProgressCallback | None, number: int, count: int) -> Callable[[int, int], object] | None:

@@ -11,8 +11,7 @@ import numpy.typing as npt
 from clquant import params
 from clquant.runtime import CommandQueue, InvalidArgument, InvalidType
 from clquant.training.search import MAX_CODEBOOK
-from clquant.vectors.code_quantizer import decoded_dtype
-from clquant.vectors.fixed_point import FixedPoint, checked_scale, fixed_point
+from clquant.vectors.fixed_point import FixedPoint, checked_scale, decoded_dtype, fixed_point
 from clquant.vectors.quantizer import VectorQuantizer
 from clquant.vectors.rotation import ROTATION_BITS, Rotation
 from clquant.vectors.rows import read_rows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import dataclasses
 import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -28,17 +27,6 @@ Words = npt.NDArray[np.integer[Any]]
 _DEVICE_SHARE = 3  # rows take at most a third of a device's memory, beside samples and what steps need
 _MOST_AT_ONCE = 1 << 26  # bytes of rows in a portion, or a quarter of the host memory that they may take
 _MOST_OF_CHUNKS = 1 << 28  # of rows that are whole chunks of a store, which reads several at the same time
-
-
-@dataclasses.dataclass(frozen=True)
-class Fitted:
-    """What a training gives: codewords as whole numbers, the labels of the rows (if known), their error, the steps."""
-
-    fixed: FixedPoint
-    words: npt.NDArray[np.integer[Any]]
-    labels: Labels | None
-    inertia: float
-    n_iter: int
 
 
 @contextlib.contextmanager

@@ -54,10 +54,7 @@ class FixedPoint:
     def decode(self, words: npt.NDArray[np.integer[Any]]) -> npt.NDArray[Any]:
         """Rows of whole numbers as numbers of `dtype`."""
         real = (words.astype(np.float64) - self.offset) * self.scale
-        if self.dtype.kind in "ui":
-            ends = np.iinfo(self.dtype)
-            return np.clip(np.rint(real), ends.min, ends.max).astype(self.dtype)
-        return real.astype(self.dtype)
+        return as_dtype(real, self.dtype)
 
 
 def normalized(rows: npt.NDArray[Any], first: int) -> npt.NDArray[np.float64]:
@@ -96,7 +93,8 @@ def fixed_point(
     unit = _scale(largest, high, least, low) if scale is None else scale
     if dtype in _INTEGERS and not is_normalized and scale is None:
         unit = max(unit, 1.0)
-    return FixedPoint(_decoded(dtype, is_normalized), bits, -low, unit, is_normalized)
+    decoded = np.dtype(np.float64) if is_normalized and dtype.kind in "ui" else decoded_dtype(dtype)
+    return FixedPoint(decoded, bits, -low, unit, is_normalized)
 
 
 def checked_scale(given: Any) -> float:
@@ -113,11 +111,19 @@ def number_bits(count: int, components: int, weighted: bool) -> int:
     return min(_MOST_BITS, (_ERROR_BITS - total.bit_length()) // 2)
 
 
-def _decoded(dtype: np.dtype[Any], is_normalized: bool) -> np.dtype[Any]:
-    """The dtype of codewords: that of the rows, float32 for float16, and float64 for integers of 32 and 64 bits."""
-    if dtype in _INTEGERS and not is_normalized:
+def decoded_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Of decoded rows, by that of the rows of `fit`."""
+    if dtype.kind in "ui" and dtype.itemsize <= 2:
         return dtype
-    return np.dtype(np.float32 if dtype in (np.float16, np.float32) else np.float64)
+    return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64)
+
+
+def as_dtype(rows: npt.NDArray[np.float64], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Numbers of a dtype, integers by rounding, halves to even, and cutting."""
+    if dtype.kind in "ui":
+        ends = np.iinfo(dtype)
+        return np.clip(np.rint(rows), ends.min, ends.max).astype(dtype)
+    return rows.astype(dtype)
 
 
 def source_ends(source: RowSource) -> tuple[float, float]:

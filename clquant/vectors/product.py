@@ -11,8 +11,9 @@ import numpy.typing as npt
 from clquant import params
 from clquant.runtime import CommandQueue, InvalidArgument, ProgressCallback
 from clquant.vectors import exchange
-from clquant.vectors.code_quantizer import CodeQuantizer, as_dtype, share_of
+from clquant.vectors.code_quantizer import CodeQuantizer, share_of
 from clquant.vectors.distances import Labels
+from clquant.vectors.fixed_point import as_dtype
 from clquant.vectors.opq import learn_rotation
 from clquant.vectors.quantizer import VectorQuantizer
 from clquant.vectors.rotation import Rotation

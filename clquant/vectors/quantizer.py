@@ -16,7 +16,7 @@ from clquant.training.search import MAX_CODEBOOK
 from clquant.training.training import Plan
 from clquant.vectors.base import RowQuantizer
 from clquant.vectors.distances import Labels
-from clquant.vectors.fit import Fitted, HeldRows, rows_of
+from clquant.vectors.fit import HeldRows, rows_of
 from clquant.vectors.fixed_point import FixedPoint, checked_scale, fixed_point
 from clquant.vectors.rows import RowSource, read_rows, row_weights
 from clquant.vectors.saved import Arrays, State, fixed_of, fixed_state, words_of
@@ -259,12 +259,6 @@ class VectorQuantizer(RowQuantizer):
         rows: npt.NDArray[Any] = self.codebook_[indices]
         return rows
 
-    def _fit(self, source: RowSource, sample_weight: Any, progress: ProgressCallback | None, memory: int) -> None:
-        fitted = self._train(source, sample_weight, Progress(progress), memory)
-        self._adopt(fitted.fixed, fitted.words)
-        self.labels_ = self._nearest(source) if fitted.labels is None else fitted.labels
-        self.inertia_, self.n_iter_ = fitted.inertia, fitted.n_iter
-
     def _nearest(self, source: RowSource) -> Labels:
         with self._rows(source) as rows:
             return rows.nearest(self, self._fixed, self._words)
@@ -282,8 +276,7 @@ class VectorQuantizer(RowQuantizer):
         """What trains on rows and looks at them: the device, or the workers of a cluster."""
         return rows_of(source, self.queue, memory_bytes(memory))
 
-    def _train(self, source: RowSource, sample_weight: Any, progress: Progress, memory: int) -> Fitted:
-        """The codewords for some rows, by parameters that are checked here."""
+    def _fit(self, source: RowSource, sample_weight: Any, progress: ProgressCallback | None, memory: int) -> None:
         size = params.integer("n_codewords", self.n_codewords, 1, MAX_CODEBOOK)
         if source.count < size:
             raise InvalidArgument(f"X has n_samples={source.count} rows; allowed: at least n_codewords={size}")
@@ -299,10 +292,12 @@ class VectorQuantizer(RowQuantizer):
                 plans = [Plan(size, self._start(fixed, size, source.components), steps, 0, seed)]
             else:
                 plans = [Plan(size, kind, steps, rounds, (seed + run) % 2**64, of_rows=True) for run in range(runs)]
-            found, labels = rows.train(fixed, weights, plans, progress)
+            found, labels = rows.train(fixed, weights, plans, Progress(progress))
+        self._adopt(fixed, found.codebook)
+        self.labels_ = self._nearest(source) if labels is None else labels
         total = source.count if weights is None else int(weights.sum(dtype=np.int64))
-        inertia = found.mse * total * source.components * fixed.scale**2 * _weight_unit(sample_weight, weights)
-        return Fitted(fixed, found.codebook, labels, inertia, found.n_iter)
+        unit = fixed.scale**2 * _weight_unit(sample_weight, weights)
+        self.inertia_, self.n_iter_ = found.mse * total * source.components * unit, found.n_iter
 
     def _start(self, fixed: FixedPoint, size: int, components: int) -> npt.NDArray[np.integer[Any]]:
         """The codewords that `init` gives, as whole numbers."""

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.runtime import CommandQueue, ProgressCallback
-from clquant.vectors.code_quantizer import CodeQuantizer, as_dtype, share_of
+from clquant.vectors.code_quantizer import CodeQuantizer, share_of
 from clquant.vectors.distances import Labels
+from clquant.vectors.fixed_point import as_dtype
 from clquant.vectors.quantizer import VectorQuantizer
 from clquant.vectors.rows import RowSource
 from clquant.vectors.saved import Arrays, State
