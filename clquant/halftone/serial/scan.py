@@ -96,14 +96,14 @@ class BlackAndWhite(flow.Map):
     @contextlib.contextmanager
     def open(self, session: runtime.Session, scope: runtime.Scope, picture: Picture) -> Iterator[Steps]:
         """Make what the form that a device takes needs; a CPU keeps it for the next picture of the same size."""
-        given = ErrorDiffusion(CLASSIC)._checked("srgb", False, picture.bits)
-        form, width = given.form(session, GRAY_FORMS), picture.width
+        form, width = session.choose(GRAY_FORMS) if picture.bits == 8 else GRAY_FORMS[-1], picture.width
         if form.name == "lanes":
             with _gray_lanes(session, picture) as lanes:
                 yield _steps(lanes, picture)
         elif form.name == "rows" and serial_rows.fits(session, width):
             yield _steps(SerialRows(session, scope, width), picture)
         else:
+            given = ErrorDiffusion(CLASSIC)._checked("srgb", False, picture.bits)
             ends = Palette(np.repeat([[0, 0, 0], [255, 255, 255]], (255, 1), axis=0))  # so that indices are values
             with open_palette(session, ends, given.space, 0) as on_device:
                 scan = WaveScan(session, scope, on_device, picture, given, GRAY_FORMS[-1])
