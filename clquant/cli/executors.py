@@ -114,8 +114,8 @@ def cluster(args: argparse.Namespace) -> Iterator[Any]:
 
 
 def later(read: Callable[..., Any], args: argparse.Namespace, source: Source) -> Any:
-    """Return what a worker reads of an input, as `clquant.dask.files.Later`."""
-    from clquant.dask.files import Later  # an extra
+    """Return what a worker reads of an input, as `clquant.images.collections.Later`."""
+    from clquant.images.collections import Later
 
     return Later(read, argparse.Namespace(**_portable(args)), _absolute(source))
 

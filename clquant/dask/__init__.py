@@ -5,10 +5,10 @@ one worker per OpenCL device.
 """
 
 from clquant.dask.cluster import LocalOpenCLCluster
-from clquant.dask.coding import decompressed
-from clquant.dask.files import Files
 from clquant.dask.parts import opened
-from clquant.dask.reductions import histogram
 from clquant.dask.verify import MismatchError, verify
+from clquant.histogram.reduction import histogram
+from clquant.images.collections import Files
+from clquant.vq.container.stored import decompressed
 
 __all__ = ["Files", "LocalOpenCLCluster", "MismatchError", "decompressed", "histogram", "opened", "verify"]

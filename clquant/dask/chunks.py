@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from dask.utils import ensure_dict
 
 from clquant import flow
 from clquant.dask.verify import verified_share
-from clquant.dask.work import held, told, workers
+from clquant.dask.work import at_place, held, named, told, workers
 from clquant.images.foreign import channels_last
 from clquant.runtime import ClquantError, FileError, InvalidArgument
 
@@ -121,6 +121,27 @@ def parts_of(image: Any, places: Sequence[tuple[Span, Span]]) -> list[Any]:
         layer.tasks[layer.name, n] = (joined, layer.part(rows, columns))
     made = layer.array(((np.nan,) * len(places),), image.dtype)  # as if each part had one axis
     return list(made.to_delayed())
+
+
+def map_chunks(array: Any, work: Callable[..., Any], chunks: tuple[tuple[int, ...], ...], dtype: npt.DTypeLike) -> Any:
+    """Build the lazy array of `work` of each chunk of a table and the shape of its result."""
+    new, dropped = list(range(array.ndim, len(chunks))), list(range(len(chunks), array.ndim))
+    given = {"dtype": dtype, "chunks": chunks, "meta": np.empty((0,) * len(chunks), dtype)}
+    return array.map_blocks(_of_chunk, named(work), **given, new_axis=new or None, drop_axis=dropped or None)
+
+
+def _of_chunk(chunk: npt.NDArray[Any], work: Callable[..., Any], block_info: Any = None) -> Any:
+    row, column = (place[0] for place in block_info[0]["array-location"])
+    shape = block_info[None]["chunk-shape"]
+    return at_place(f"chunk at row {row}, column {column}", work, np.asarray(chunk), shape)
+
+
+def records(parts: Sequence[Any], dtype: npt.DTypeLike) -> Any:
+    """Build the lazy array of delayed records, a chunk each, of unknown length."""
+    # `dask.array.concatenate` would give the records another layout.
+    name = f"records-{parts[0].key}"
+    graph = HighLevelGraph.from_collections(name, {(name, i): one.key for i, one in enumerate(parts)}, parts)
+    return da.Array(graph, name, ((np.nan,) * len(parts),), dtype, meta=np.empty((0,), dtype))
 
 
 def _cut(chunk: npt.NDArray[Any], rows: slice, columns: slice) -> npt.NDArray[Any]:

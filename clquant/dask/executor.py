@@ -19,10 +19,10 @@ import numpy.typing as npt
 from dask import delayed
 
 from clquant import flow, images
-from clquant.dask.chunks import Layer, Span, begins_of, checked, joined, on_grid, parts_of, spans
+from clquant.dask.chunks import Layer, begins_of, checked, joined, on_grid, parts_of, spans
 from clquant.dask.parts import SERIAL, written
 from clquant.dask.sums import tree
-from clquant.dask.work import named, told
+from clquant.dask.work import at_place, named
 from clquant.flow import Carried
 from clquant.flow.driver import check_side
 from clquant.flow.file_sinks import About
@@ -83,27 +83,21 @@ def _mapped(job: flow.Map, whole: Any, shape: tuple[int, ...], dtype: npt.DTypeL
     rows, columns = (list(spans(sizes, job)) for sizes in whole.chunks[:2])
     for (i, (own_rows, down)), (j, (own_columns, across)) in itertools.product(enumerate(rows), enumerate(columns)):
         layer.tasks[layer.name, i, j] = (
-            *(_worked, work, layer.part(down, across)),
-            *([down[0], across[0]], [*own_rows, *own_columns]),
+            *(at_place, f"chunk at row {own_rows[0]}, column {own_columns[0]}", work),
+            *(layer.part(down, across), [down[0], across[0]], [*own_rows, *own_columns]),
         )
     sides = [tuple(-(-n // side) for n in sizes) for sizes, side in zip(whole.chunks[:2], job.block, strict=True)]
     return layer.array((*sides, *((last,) for last in shape[2:])), dtype)
 
 
-def _worked(work: Callable[..., npt.NDArray[Any]], pieces: Pieces, origin: list[int], own: list[int]) -> Any:
-    """Make a chunk of the result on a worker; errors name its place."""
-    with told(f"chunk at row {own[0]}, column {own[2]}"):
-        return work(pieces, (origin[0], origin[1]), own)
-
-
-def _part(job: flow.Map, pieces: Pieces, origin: Span, own: list[int]) -> npt.NDArray[Any]:
+def _part(job: flow.Map, pieces: Pieces, origin: list[int], own: list[int]) -> npt.NDArray[Any]:
     """The result of own rows and columns out of pieces, put together on the device or where that is as good here."""
     read = [[images.read(np.asarray(piece), max_bits=16) for piece in row] for row in pieces]
     session = open_session(None)
     with session.scope() as scope:
         picture = read[0][0] if len(read) == len(read[0]) == 1 else assembled(session, scope, read)
         picture = images.read(joined(pieces), max_bits=16) if picture is None else picture
-        picture = dataclasses.replace(picture, origin=origin)
+        picture = dataclasses.replace(picture, origin=(origin[0], origin[1]))
         result = flow.in_bands(session, picture, job, Progress(None))
         (top, left), (high, wide) = origin, job.block
         rows = slice((own[0] - top) // high, -(-(own[1] - top) // high))
@@ -123,7 +117,7 @@ def _chained(job: flow.Map, whole: Any, shape: tuple[int, ...], dtype: npt.DType
     layer, task, above = Layer(whole, SERIAL, job, most), named(partial(_scanned, job)), None
     for i, (top, end) in enumerate(itertools.pairwise(begins_of(heights))):
         band = (f"{layer.name}-{SERIAL}", i)
-        layer.tasks[band] = (_band, task, above, layer.part((top, end), (0, width)), top)
+        layer.tasks[band] = (at_place, f"rows from {top} on", task, above, layer.part((top, end), (0, width)))
         layer.tasks[layer.name, i, 0] = (getitem, band, 0)
         above = (f"{layer.name}-above", i)
         layer.tasks[above] = (getitem, band, 1)
@@ -131,12 +125,7 @@ def _chained(job: flow.Map, whole: Any, shape: tuple[int, ...], dtype: npt.DType
     return made.rechunk((*whole.chunks[:2], *made.chunks[2:]))
 
 
-def _band(work: Callable[..., Any], above: Carried | None, pieces: Pieces, top: int) -> Any:
-    with told(f"rows from {top} on"):
-        return work(above, joined(pieces))
-
-
-def _scanned(job: flow.Scan, above: Carried | None, pixels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Carried]:
+def _scanned(job: flow.Scan, above: Carried | None, pieces: Pieces) -> tuple[npt.NDArray[Any], Carried]:
     carried = Carried() if above is None else dataclasses.replace(above)
-    picture = dataclasses.replace(images.read(pixels, max_bits=job.max_bits), origin=(carried.rows, 0))
+    picture = dataclasses.replace(images.read(joined(pieces), max_bits=job.max_bits), origin=(carried.rows, 0))
     return np.asarray(flow.in_bands(open_session(None), picture, job, Progress(None), carried=carried)), carried

@@ -4,92 +4,20 @@ from __future__ import annotations
 
 import collections
 import copy
-import glob
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, overload
+from typing import Any
 
 from clquant import params
 from clquant.dask.work import client, named, release, workers
 from clquant.flow.threads import stream_by_threads
-from clquant.images.folders import files_below
-from clquant.params import shown
-from clquant.runtime import ClquantError, FileError, InvalidType, Progress, ProgressCallback
+from clquant.images.collections import Files
+from clquant.runtime import ClquantError, InvalidType, Progress, ProgressCallback
 
 # Files of a task at most, and tasks per worker at least where there are enough files.
 MOST_AT_ONCE, TASKS_PER_WORKER = 32, 8
 # Results of `stream` per worker that wait to be taken.
 WAITING = 3
-
-
-class Files(Sequence[str]):
-    """Picture files that workers read, for the engines' `fit`, `fit_many` and `stream`.
-
-    Parameters
-    ----------
-    pictures : path-like, or sequence of these
-        A pattern such as ``"photos/**/*.png"``, a folder, which stands for the pictures in it and below, or paths.
-        They must name the same files on every worker.
-
-    Raises
-    ------
-    FileError
-        If there are none.
-    InvalidType
-        If it is none of these.
-    """
-
-    spread_by_dask = True
-
-    def __init__(self, pictures: Any) -> None:
-        if isinstance(pictures, str | os.PathLike):
-            name = os.fsdecode(pictures)
-            if os.path.isdir(name):
-                pictures = files_below(name)
-            else:
-                pictures = [name] if os.path.exists(name) else sorted(glob.glob(name, recursive=True))
-            if not pictures:
-                raise FileError(f"there is no file {shown(name)}")
-        if isinstance(pictures, bytes) or not hasattr(pictures, "__iter__"):
-            raise InvalidType(f"pictures is {shown(pictures)}; allowed: a pattern, a folder, or a sequence of paths")
-        given = list(pictures)
-        for path in given:
-            if not isinstance(path, str | os.PathLike):
-                raise InvalidType(f"pictures holds {shown(path)}; allowed: paths")
-        if not given:
-            raise FileError("pictures is empty; allowed: at least one path")
-        self._paths = [os.path.abspath(os.fsdecode(path)) for path in given]
-
-    def __len__(self) -> int:
-        return len(self._paths)
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> Files: ...
-    def __getitem__(self, index: int | slice) -> str | Files:
-        return Files(self._paths[index]) if isinstance(index, slice) else self._paths[index]
-
-    def __repr__(self) -> str:
-        return f"Files({len(self)} from {self._paths[0]!r} on)"
-
-
-class Later:
-    """A picture, or several, that a worker makes by calling `read` with the arguments."""
-
-    spread_by_dask = True
-
-    def __init__(self, read: Callable[..., Any], *args: Any) -> None:
-        self._read, self._args = read, args
-
-    def __call__(self) -> Any:
-        return self._read(*self._args)
-
-
-def expanded(images: Sequence[Any]) -> list[Any]:
-    """Return images with each `Files` replaced by its paths."""
-    return [one for image in images for one in (image if isinstance(image, Files) else [image])]
 
 
 def portions(count: int) -> list[tuple[int, int]]:

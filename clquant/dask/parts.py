@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dask import compute, delayed
 
 from clquant.dask.chunks import begins_of
-from clquant.dask.work import client, release, workers
+from clquant.dask.work import client, named, release, workers
 from clquant.flow.file_sinks import About
 from clquant.flow.result_files import writing
 from clquant.flow.sink import ArraySink, Sink
@@ -61,7 +61,9 @@ def read_later(read: Any, shape: tuple[int, ...], dtype: npt.DTypeLike, sides: l
     """Build the Dask array of what `read` gives workers for slices, in chunks of some sides."""
     chunks = [tuple(min(side, n - at) for at in range(0, n, side)) for n, side in zip(shape, sides, strict=False)]
     chunks += [(channels,) for channels in shape[2:]]
-    return da.map_blocks(_read, read, chunks=tuple(chunks), dtype=dtype, meta=np.empty((0,) * len(chunks), dtype))
+    return da.map_blocks(
+        _read, named(read), chunks=tuple(chunks), dtype=dtype, meta=np.empty((0,) * len(chunks), dtype)
+    )
 
 
 def _read(read: Any, block_info: Any = None) -> npt.NDArray[Any]:

@@ -16,40 +16,15 @@ from dask import compute, delayed, is_dask_collection
 from clquant import flow
 from clquant import images as pictures
 from clquant.dask.chunks import checked, origins_of, placed
-from clquant.dask.files import Later, expanded, numbered, portions
+from clquant.dask.files import numbered, portions
 from clquant.dask.sums import merged
 from clquant.dask.work import client, held, named, workers
-from clquant.histogram.color_histogram import ColorHistogram
-from clquant.histogram.reduction import Colors
+from clquant.images.collections import Later, expanded
 from clquant.images.foreign import is_dask
 from clquant.runtime import CommandQueue, InvalidArgument, Progress, open_session
 
 # Bytes of chunks that a worker reduces together, so that few states are merged.
 MOST_AT_ONCE = 1 << 28
-
-
-def histogram(images: Any) -> ColorHistogram:
-    """The colour histogram of a Dask array, or of several pictures that workers read.
-
-    Parameters
-    ----------
-    images : dask.array.Array, Files, or list or tuple of these, of paths or of lazy pictures
-        Paths must name the same files on every worker.
-
-    Returns
-    -------
-    ColorHistogram
-        The same bits as of one process, whatever the workers, the chunks and their order.
-
-    Raises
-    ------
-    InvalidArgument
-        If there are none, or an array is no picture.
-    FileError
-        If a worker cannot read one.
-    """
-    found: ColorHistogram = reduce(Colors(), images, None, Progress(None))
-    return found
 
 
 def reduce(

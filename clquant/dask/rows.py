@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dask import compute, delayed
+from dask import delayed
 
 from clquant.dask.chunks import begins_of, placed
 from clquant.dask.work import named
@@ -22,14 +22,6 @@ def checked_rows(given: Any) -> Any:
     return placed(given.rechunk({0: tuple(size for size in given.chunks[0] if size) or (0,), 1: -1}), "X")
 
 
-def map_rows(rows: Any, work: Callable[[Any], Any], components: int | None, dtype: npt.DTypeLike) -> Any:
-    """Build the lazy rows that `work` makes of each chunk's: of so many components, or single numbers."""
-    call, meta = named(work), np.empty((0,) * (1 if components is None else 2), dtype)
-    if components is None:
-        return rows.map_blocks(call, drop_axis=1, dtype=dtype, meta=meta)
-    return rows.map_blocks(call, chunks=(rows.chunks[0], (components,)), dtype=dtype, meta=meta)
-
-
 def later_rows(rows: Any, work: Callable[..., Any], weights: npt.NDArray[Any] | None = None) -> list[Any]:
     """Return delayed calls of `work` on each chunk, the number of its first row, and its weights."""
     call, cuts = delayed(named(work), pure=False), itertools.pairwise(begins_of(rows.chunks[0]))
@@ -37,8 +29,3 @@ def later_rows(rows: Any, work: Callable[..., Any], weights: npt.NDArray[Any] | 
         call(chunk, first, None if weights is None else weights[first:end])
         for chunk, (first, end) in zip(rows.to_delayed().ravel(), cuts, strict=True)
     ]
-
-
-def each_rows(rows: Any, work: Callable[..., Any], weights: npt.NDArray[Any] | None = None) -> list[Any]:
-    """Return the values of `later_rows`."""
-    return list(compute(*later_rows(rows, work, weights)))

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import hashlib
 import random
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import dask
-import numpy as np
 
 from clquant import params
+from clquant.flow.file_sinks import digest_of
 from clquant.runtime import DeviceError
 
 _CHOICE = random.SystemRandom()  # which tasks are verified changes no result
@@ -49,49 +47,21 @@ def verified_share() -> float:
     return float(dask.config.get(_OPTION, 0.0))
 
 
-def is_verified(share: float) -> bool:
-    """Whether to verify the next task, of which `share` are verified."""
-    return _CHOICE.random() < share
-
-
 def verify_elsewhere(
-    result: Any, here: Callable[[], str], work: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+    share: float,
+    result: Any,
+    here: Callable[[], str],
+    work: Callable[..., Any],
+    args: tuple[Any, ...],
+    options: dict[str, Any],
 ) -> None:
-    """Repeat a call, on another worker if there is one; raise MismatchError if the results differ."""
-    own, (there, other) = digest(result), _elsewhere(here, work, args, options)
+    """Repeat a share of the calls, on another worker if there is one; raise MismatchError if the results differ."""
+    if _CHOICE.random() >= share:
+        return
+    own, (there, other) = digest_of(result), _elsewhere(here, work, args, options)
     if own != other:
         name = getattr(work, "__name__", None) or type(work).__name__
         raise MismatchError(f"results of {name} differ: sha256 {own[:16]} of {here()}, {other[:16]} of {there}")
-
-
-def digest(value: Any) -> str:
-    """Return the SHA-256 of a result's values: arrays, numbers, texts, containers and objects of these."""
-    state = hashlib.sha256()
-    _feed(state, value)
-    return state.hexdigest()
-
-
-def _feed(state: Any, value: Any) -> None:
-    if isinstance(value, np.ndarray | np.generic):
-        array = np.asarray(value)
-        state.update(f"{array.dtype.descr}{array.shape}".encode())
-        names = array.dtype.names
-        for part in [array] if names is None else [array[name] for name in names]:  # not what pads records
-            state.update(np.ascontiguousarray(part).tobytes())
-    elif isinstance(value, list | tuple):
-        state.update(f"{len(value)},".encode())
-        for one in value:
-            _feed(state, one)
-    elif isinstance(value, Mapping):
-        _feed(state, [(repr(key), value[key]) for key in sorted(value, key=repr)])
-    elif dataclasses.is_dataclass(value):
-        _feed(state, [getattr(value, field.name) for field in dataclasses.fields(value)])
-    elif value is None or isinstance(value, bool | int | float | str | bytes):
-        state.update(repr(value).encode() + b",")
-    elif isinstance(value, type):
-        state.update(value.__qualname__.encode() + b",")
-    else:
-        _feed(state, [type(value), *value.__reduce_ex__(2)[1:3]])
 
 
 def _elsewhere(
@@ -135,4 +105,4 @@ def connect() -> None:
 
 def _again(here: Callable[[], str], given: tuple[Any, ...]) -> tuple[str, str]:
     work, args, options = given
-    return here(), digest(work(*args, **options))
+    return here(), digest_of(work(*args, **options))

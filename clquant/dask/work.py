@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from clquant.dask.verify import is_verified, verified_share, verify_elsewhere
+from dask import compute, delayed
+
+from clquant.dask.verify import verified_share, verify_elsewhere
 from clquant.images.dark_values import no_warnings
 from clquant.runtime import ClquantError, DeviceError, DeviceMemoryError, default_device, describe
 from clquant.runtime.transfer.staging import sharing_lanes
@@ -74,14 +76,29 @@ def _named(work: Callable[..., Any], share: float, *args: Any, **options: Any) -
     try:
         with sharing_lanes(), no_warnings():  # of pictures that are parts of one
             result = work(*args, **options)
-        if share and is_verified(share):
-            verify_elsewhere(result, here, work, args, options)
+        verify_elsewhere(share, result, here, work, args, options)
         return result
     except (DeviceError, DeviceMemoryError) as error:
         if "place" not in vars(error):  # else a worker that this one asked has said where
             vars(error)["place"] = here()
             error.args = (f"{here()}: {error}", *error.args[1:])
         raise
+
+
+def later(place: str, work: Callable[..., Any], *args: Any) -> Any:
+    """Return a delayed call on a worker; errors begin with a place."""
+    return delayed(at_place, pure=False)(place, named(work), *args)
+
+
+def at_place(place: str, work: Callable[..., Any], *args: Any) -> Any:
+    """Call `work`; errors begin with a place."""
+    with told(place):
+        return work(*args)
+
+
+def values(tasks: Sequence[Any]) -> list[Any]:
+    """Compute delayed calls."""
+    return list(compute(*tasks))
 
 
 def here() -> str:

@@ -1,6 +1,6 @@
 """How data moves: the kinds of job that engines declare, and what runs them on pictures wherever these lie."""
 
-from clquant.flow.driver import figure, here, in_bands, opened, reduce, run, state_of
+from clquant.flow.driver import here, in_bands, opened, reduce, run, state_of
 from clquant.flow.job import Carried, Job, Map, Portion, Reduce, Scan, Step, Steps
 
 __all__ = [
@@ -12,7 +12,6 @@ __all__ = [
     "Scan",
     "Step",
     "Steps",
-    "figure",
     "here",
     "in_bands",
     "opened",

@@ -90,13 +90,6 @@ def state_of(session: Session, pictures: Sequence[Picture], job: Reduce, report:
             return states[0] if steps.value is None else steps.value()
 
 
-def figure(job: Reduce, last: Callable[[Any], float], original: Any, result: Any) -> Any:
-    """Return the lazy number that `last` makes of a reduction's value for two pictures, one of them a Dask array."""
-    executor = executor_of(original, result)
-    assert executor is not None, "pictures that are here are compared at once"
-    return executor.figure(job, last, original, result)
-
-
 def opened(image: Any, memory: Any, max_bits: int) -> Any:
     """Return a picture, a lazy one where it is; a Dask array as it is."""
     return image if executor_of(image) else images.read_parts(image, memory=memory, max_bits=max_bits)

@@ -18,11 +18,16 @@ def executor_of(*given: Any) -> Any | None:
     """Return the module that runs jobs on Dask's collections if there is one, alone or in a list; None without."""
     each = itertools.chain.from_iterable(one if isinstance(one, list | tuple) else [one] for one in given)
     spread = any(is_dask(one) or getattr(one, "spread_by_dask", False) is True for one in each)
-    return importlib.import_module("clquant.dask.verbs") if spread else None
+    return dask_executor() if spread else None
+
+
+def dask_executor() -> Any:
+    """Return the module that runs jobs on Dask's collections."""
+    return importlib.import_module("clquant.dask.verbs")
 
 
 def on_collections(other: str | Callable[..., Any]) -> Callable[[F], F]:
-    """Let another callable, or the executor's of a name, do a verb with the same arguments if collections are given."""
+    """Let the executor's verb of a name, or a callable that is given the executor first, do a verb on collections."""
 
     def declare(verb: F) -> F:
         @functools.wraps(verb)
@@ -31,7 +36,9 @@ def on_collections(other: str | Callable[..., Any]) -> Callable[[F], F]:
             executor = executor_of(*args, *options.values())
             if executor is None:
                 return verb(*args, **options)
-            return (getattr(executor, other) if isinstance(other, str) else other)(*args, **options)
+            if isinstance(other, str):
+                return getattr(executor, other)(*args, **options)
+            return other(executor, *args, **options)
 
         return cast(F, either)
 

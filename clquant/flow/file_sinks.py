@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import dataclasses
 import json
 import os
 import pathlib
-import pickle
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -57,10 +57,35 @@ class About:
 
 
 def digest_of(value: Any) -> str:
-    """Digest of a value of a job's settings; equal values have equal digests."""
+    """Return the SHA-256 of values: arrays, numbers, texts, containers and objects of these."""
     import hashlib  # loads OpenSSL, which other jobs do without
 
-    return hashlib.sha256(pickle.dumps(value, 4)).hexdigest()
+    state = hashlib.sha256()
+    _feed(state, value)
+    return state.hexdigest()
+
+
+def _feed(state: Any, value: Any) -> None:
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        state.update(f"{array.dtype.descr}{array.shape}".encode())
+        names = array.dtype.names
+        for part in [array] if names is None else [array[name] for name in names]:  # not what pads records
+            state.update(np.ascontiguousarray(part).tobytes())
+    elif isinstance(value, list | tuple):
+        state.update(f"{len(value)},".encode())
+        for one in value:
+            _feed(state, one)
+    elif isinstance(value, Mapping):
+        _feed(state, [(repr(key), value[key]) for key in sorted(value, key=repr)])
+    elif dataclasses.is_dataclass(value):
+        _feed(state, [getattr(value, field.name) for field in dataclasses.fields(value)])
+    elif value is None or isinstance(value, bool | int | float | str | bytes):
+        state.update(repr(value).encode() + b",")
+    elif isinstance(value, type):
+        state.update(value.__qualname__.encode() + b",")
+    else:
+        _feed(state, [type(value), *value.__reduce_ex__(2)[1:3]])
 
 
 class FileSink(Sink):

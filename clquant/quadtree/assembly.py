@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from clquant import runtime
+from clquant import images, runtime
 from clquant.images import Picture, buffer_of
 from clquant.images.lazy import BANDS_IN_MEMORY, Window
 from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.device_layout import STOP, record_dtype
-from clquant.quadtree.geometry import cells, grid, morton, root_level
+from clquant.quadtree.geometry import MAX_CHANNELS, cells, grid, morton, root_level
 from clquant.quadtree.levels import Stops, Words, unpack
 from clquant.quadtree.plan import MAX_TILE_LEVEL, Plan, Region
 from clquant.quadtree.subtree import Subtree
 from clquant.quadtree.subtree_cache import open_subtree
-from clquant.quadtree.upper import crown_of
+from clquant.quadtree.upper import Crown, crown_of
 
+# Least and largest side of a square that a worker reduces, as powers of two.
+LEAST_LEVEL, MOST_LEVEL = 6, 12
 MIN_LEVEL = 3  # of a subtree: below it a picture's device has no memory to speak of
 
 
@@ -193,18 +196,50 @@ class Square:
     extents: npt.NDArray[np.uint8]  # (C, 2)
 
 
-def square_of(
-    session: runtime.Session, pixels: Picture, criterion: Criterion, corner: tuple[int, int], level: int
-) -> Square:
+def _square_of(job: TreeJob, corner: tuple[int, int], level: int, pixels: npt.NDArray[Any]) -> Square:
     """Build the subtree of the square (x, y) of a level from its pixels alone."""
-    job, (x, y) = TreeJob(pixels, criterion, levels=False), corner
+    part, session, (x, y) = (
+        images.read(np.asarray(pixels), max_channels=MAX_CHANNELS),
+        runtime.open_session(None),
+        corner,
+    )
     with session.scope() as scope:
-        assert pixels.array is not None
-        size = pixels.width * pixels.channels, pixels.height, pixels.width
-        region = Region(scope.upload(pixels.array), 0, *size, x << level, y << level, level)
-        with open_subtree(session, region, job.picture.channels, job.criterion, job.levels) as subtree:
+        assert part.array is not None
+        size = part.width * part.channels, part.height, part.width
+        region = Region(scope.upload(part.array), 0, *size, x << level, y << level, level)
+        with open_subtree(session, region, part.channels, job.criterion, job.levels) as subtree:
             leaves = _finish(subtree, scope, job, subtree.count(), False).leaves
             return Square(leaves, *_root(subtree))
+
+
+def spread_leaves(executor: Any, whole: Any, job: TreeJob) -> Any:
+    """Build the lazy leaves of a picture that workers have: a subtree per aligned square, then the nodes above all."""
+    picture = job.picture
+    side = min(root_level(*whole.chunksize[:2]), MOST_LEVEL)
+    level = min(max(LEAST_LEVEL, side), root_level(picture.height, picture.width))
+    corners = list(corners_of(picture.height, picture.width, level))
+    parts = executor.parts_of(whole, [window_of(picture, x, y, level) for x, y in corners])
+    squares = [
+        executor.later(f"part at row {y << level}, column {x << level}", partial(_square_of, job, (x, y), level), part)
+        for part, (x, y) in zip(parts, corners, strict=True)
+    ]
+    roots = [(square.root, square.extents) for square in squares]
+    crown = executor.later("image", partial(_crown_over, job, corners, level), roots)
+    kept = [
+        executor.later("image", Crown.kept, crown, corner, square.leaves)
+        for corner, square in zip(corners, squares, strict=True)
+    ]
+    return executor.records(kept, record_dtype(picture.channels, picture.gray))
+
+
+def _crown_over(job: TreeJob, corners: Sequence[tuple[int, int]], level: int, roots: Sequence[Any]) -> Crown:
+    picture, (bands, channels) = job.picture, (len(roots[0][0]), len(roots[0][1]))
+    shape = grid(picture.height, picture.width, level)
+    sums, extents = np.zeros((bands, 2, *shape), np.uint64), np.zeros((channels, *shape, 2), np.uint8)
+    for (root, ends), (x, y) in zip(roots, corners, strict=True):
+        sums[:, :, y, x], extents[:, y, x] = root, ends
+    size = picture.height, picture.width, channels
+    return crown_of(runtime.open_session(None), job.criterion, size, picture.gray, level, sums, extents)
 
 
 class _Forest:

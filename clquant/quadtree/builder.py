@@ -12,7 +12,7 @@ from clquant import images, params, runtime
 from clquant.estimator import Estimator
 from clquant.flow.executors import on_collections
 from clquant.quadtree import criteria
-from clquant.quadtree.assembly import Decomposition, TreeJob, decompose
+from clquant.quadtree.assembly import Decomposition, TreeJob, decompose, spread_leaves
 from clquant.quadtree.deep import deep_leaves
 from clquant.quadtree.geometry import MAX_CHANNELS, MAX_SIDE
 from clquant.quadtree.picture_statistics import OwnPixels, PictureStatistics
@@ -20,6 +20,12 @@ from clquant.quadtree.tree import Quadtree
 from clquant.runtime import InvalidArgument
 
 METHODS = ("bottom-up", "top-down")
+
+
+def _spread_leaves(executor: Any, builder: QuadtreeBuilder, image: Any, **_: Any) -> Any:
+    whole = executor.checked(image)
+    height, width, channels = (*whole.shape, 1)[:3]
+    return spread_leaves(executor, whole, builder._job(images.Picture(height, width, channels, gray=channels == 1)))
 
 
 class QuadtreeBuilder(Estimator):
@@ -160,7 +166,7 @@ class QuadtreeBuilder(Estimator):
     def leaves(
         self, image: images.HostImage, *, progress: runtime.ProgressCallback | None = None, memory: Any = None
     ) -> npt.NDArray[np.void]: ...
-    @on_collections("leaves")
+    @on_collections(_spread_leaves)
     def leaves(
         self, image: images.ImageLike, *, progress: runtime.ProgressCallback | None = None, memory: Any = None
     ) -> npt.NDArray[np.void] | runtime.Array:

@@ -28,11 +28,11 @@ BAND_BYTES = 1 << 28  # of means that are in memory at once
 CPU_BAND_BYTES = 1 << 21  # the same on CPUs, so that caches hold them
 
 
-def _lazy_ssim(original: Any, result: Any, peak: float = 255.0, **_: Any) -> Any:
+def _lazy_ssim(executor: Any, original: Any, result: Any, peak: float = 255.0, **_: Any) -> Any:
     if not MIN_PEAK <= params.real("peak", peak, 1e-9) <= MAX_PEAK:
         raise InvalidArgument(f"peak is {peak} for Dask arrays; allowed: {MIN_PEAK} to {MAX_PEAK}")
     last = partial(mean_similarity, windows=_windows(definitions.picture_shape(np.shape(original))))
-    return flow.figure(Dissimilarity(peak), last, original, result)
+    return executor.figure(Dissimilarity(peak), last, original, result)
 
 
 @on_collections(_lazy_ssim)

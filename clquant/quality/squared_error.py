@@ -93,8 +93,8 @@ def decibels(error: float, peak: float) -> float:
     return float("inf") if error == 0 else float(10 * np.log10(peak * peak / error))
 
 
-def _lazily_from_error(last: Callable[[float], float], original: Any, result: Any, *_: Any) -> Any:
-    return flow.figure(SquaredError(), partial(_of_total, last, math.prod(np.shape(original))), original, result)
+def _lazily_from_error(executor: Any, last: Callable[[float], float], original: Any, result: Any, *_: Any) -> Any:
+    return executor.figure(SquaredError(), partial(_of_total, last, math.prod(np.shape(original))), original, result)
 
 
 @on_collections(_lazily_from_error)

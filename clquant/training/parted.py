@@ -8,13 +8,14 @@ here, and steps on these ask nobody.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import DeviceError, InvalidArgument, Scope, Session
+from clquant.runtime import DeviceError, InvalidArgument, Progress, Scope, Session
+from clquant.training import training
 from clquant.training.blocks import BlockShape
 from clquant.training.blockset import BlockSet, check_bound, sample_places
 from clquant.training.codewords import Codewords
@@ -47,6 +48,57 @@ def cut_numbers(numbers: Numbers, starts: Numbers) -> Iterator[tuple[int, Number
     for i, (low, high) in enumerate(itertools.pairwise(ends)):
         if low < high:
             yield i, numbers[low:high] - starts[i]
+
+
+class Parts:
+    """Blocks in parts that follow each other: `Elsewhere` by reductions over the parts."""
+
+    def __init__(self, shape: BlockShape, counts: Sequence[int]) -> None:
+        self.shape = shape
+        self.starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+    @property
+    def count(self) -> int:
+        """How many blocks there are."""
+        return int(self.starts[-1])
+
+    def train(
+        self, session: Session, weights: Any, plans: Sequence[training.Plan], progress: Progress
+    ) -> training.Trained:
+        """Train by each plan like `training.train`; return the training of least error, the first of equals."""
+        found = list[training.Trained]()
+        for plan, own in training.each_of(plans, progress):
+            with session.scope() as scope:
+                blocks = PartedBlocks(session, scope, self.shape, self.count, weights, self)
+                found.append(training.train_on(session, scope, blocks, plan, own, steps_on))
+        return min(found, key=lambda trained: trained.mse)
+
+    def reduced(self, method: str, *args: Any) -> Any:
+        """Call a method of each part, and merge the results by `part.MERGES`."""
+        raise NotImplementedError
+
+    def picked(self, wanted: dict[int, Numbers]) -> Sequence[Rows]:
+        """Return blocks of some parts by their places in these."""
+        raise NotImplementedError
+
+    def sums(self, codebook: Rows, capacity: int) -> npt.NDArray[np.uint64]:
+        """Add up `Part.sums`."""
+        found: npt.NDArray[np.uint64] = self.reduced("sums", codebook, capacity)
+        return found
+
+    def worst(self, codebook: Rows, capacity: int) -> Worst:
+        """Find the worst block of each codeword."""
+        found: Worst = self.reduced("worst", codebook, capacity)
+        return found
+
+    def squares(self, capacity: int) -> int:
+        """Add up the weighted squared lengths of all blocks."""
+        return int(self.reduced("squares", capacity))
+
+    def rows(self, numbers: Numbers) -> Rows:
+        """Return blocks by their numbers, each from the part that has it."""
+        found = self.picked(dict(cut_numbers(numbers, self.starts)))
+        return np.concatenate([np.empty((0, self.shape.components), self.shape.dtype), *found])
 
 
 class PartedBlocks:

@@ -162,7 +162,7 @@ class SpreadRows:
     ) -> tuple[training.Trained, None]:
         """The training of least error, the first of equals; labels are found when they are asked for."""
         with self._parts(fixed, weights) as parts:
-            return parts.train(self._queue, weights, plans, progress), None
+            return parts.train(open_session(self._queue), weights, plans, progress), None
 
     def totals(self, fixed: FixedPoint, weights: Weights, words: Words) -> npt.NDArray[np.uint64]:
         """Sums of the rows of each codeword, (k, d + 1), the last column their weights."""

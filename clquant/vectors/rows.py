@@ -94,7 +94,8 @@ class RowSource:
         """What `work` gives for each portion of rows, the number of its first one and its weights, where rows are."""
         executor = executor_of(self.source)
         if executor is not None:
-            found: list[Any] = executor.each_rows(self.source, functools.partial(_of_chunk, work, self.dtype), weights)
+            call = functools.partial(_of_chunk, work, self.dtype)
+            found: list[Any] = executor.values(executor.later_rows(self.source, call, weights))
             return found
         return [
             work(rows, first, None if weights is None else weights[first : first + len(rows)])
@@ -105,7 +106,8 @@ class RowSource:
         """What `work` makes of each row, as rows of components or single numbers; lazy where workers have the rows."""
         executor = executor_of(self.source)
         if executor is not None:
-            return executor.map_rows(self.source, work, components, dtype)
+            chunks = (self.source.chunks[0], *(() if components is None else ((components,),)))
+            return executor.map_chunks(self.source, functools.partial(_made_of, work), chunks, dtype)
         return np.concatenate([work(rows) for _, rows in self.portions()]).astype(dtype, copy=False)
 
 
@@ -114,6 +116,10 @@ def checked(rows: npt.NDArray[Any], first: int, dtype: np.dtype[Any]) -> npt.NDA
     if rows.dtype != dtype:
         raise InvalidType(f"X gives rows of {rows.dtype} from row {first} on; allowed: those of its own dtype {dtype}")
     return finite(rows, first)
+
+
+def _made_of(work: Callable[[Any], Any], rows: npt.NDArray[Any], _: tuple[int, ...]) -> Any:
+    return work(rows)
 
 
 def _of_chunk(

@@ -64,6 +64,10 @@ class BlockCoder:
         codebook = digest_of(np.ascontiguousarray(self.codebook))
         return About(resume=resume, settings={"verb": verb, "codebook": codebook})
 
+    def without_queue(self) -> BlockCoder:
+        """The same coder for other processes."""
+        return BlockCoder(self.codebook, None)
+
     @property
     def encoding(self) -> Encoded:
         """The job that makes index tables."""
@@ -132,6 +136,13 @@ class TableRows(lazy.LazyRows):
 
     def _read(self, rows: tuple[int, int], columns: tuple[int, int]) -> npt.NDArray[Any]:  # noqa: ARG002
         return checked_indices(lazy.rows_of(self._source, slice(*rows), "indices"), self._size)[..., None]
+
+
+def of_blocks(report: Progress, table: Any, share: int = 1) -> Progress:
+    """A progress of a table's rows that reports `1 / share` of its blocks to another one."""
+    if not report.wanted:
+        return report
+    return Progress(lambda row, rows: report.report(row * table.size // rows // share, table.size))
 
 
 def opened_table(indices: Any, out: Any) -> Any:

@@ -5,20 +5,66 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from clquant import params
 from clquant.flow.executors import on_collections
-from clquant.images import Picture, device_arrays, is_read_in_parts, lazy, materialize, read_many, read_parts
+from clquant.images import Picture, device_arrays, is_read_in_parts, lazy, materialize, read, read_many, read_parts
+from clquant.images.collections import Later, expanded
 from clquant.runtime import InvalidArgument, Progress, ProgressCallback, open_session
 from clquant.training import training
 from clquant.training.blocks import BlockShape, check_block_shape
 from clquant.training.lazy import COPIES_IN_MEMORY, LazyBlocks, PictureBands
+from clquant.training.part import Part
 from clquant.training.search import MAX_CODEBOOK
 
 if TYPE_CHECKING:
     from clquant.vq.codec import VQCodec
 
 
-@on_collections("fit_codec")
+def _spread_fit(
+    executor: Any, codec: VQCodec, images: Any, sample_weight: Any, progress: ProgressCallback | None, _memory: Any
+) -> tuple[training.Trained, BlockShape]:
+    """Train like `fit`, on parts that workers have."""
+    (plan, block), report = checked_plan(codec), Progress(params.callback("progress", progress))
+    given = expanded(images if isinstance(images, list | tuple) else [images])
+    bands = [executor.bands_of(image, f"images[{i}]", block[0], _pixels) for i, image in enumerate(given)]
+    unknown = iter(
+        executor.values([executor.later("images", np.shape, own[0]) for own, _, shape in bands if not shape])
+    )
+    shapes = [shape or next(unknown) for *_, shape in bands]
+    channels = {(*shape, 1)[2] for shape in shapes}
+    if len(channels) > 1:
+        raise InvalidArgument(f"images have {sorted(channels)} channels; allowed: the same number in all")
+    shape = BlockShape(*block, channels.pop())
+    tables = [shape.table_shape(*size[:2]) for size in shapes]
+    weights = training.check_weights(sample_weight, tables)
+    made: list[Any] = []
+    counts: list[int] = []
+    for i, (own, high, _) in enumerate(bands):
+        for number, pixels in enumerate(own):
+            most = high // block[0] or tables[i][0]
+            rows = slice(number * most, min((number + 1) * most, tables[i][0]))
+            own_weights = None if weights is None else weights[i][rows]
+            made.append(executor.later("images", Part, pixels, own_weights, shape, sum(counts)))
+            counts.append((rows.stop - rows.start) * tables[i][1])
+    with executor.RemoteParts(shape, counts, made) as parts:
+        return parts.train(open_session(codec.queue), _flat(weights), [plan], report), shape
+
+
+def _flat(weights: Sequence[npt.NDArray[np.uint16]] | None) -> npt.NDArray[np.uint16] | None:
+    """Weights of the blocks of several pictures, one after the other."""
+    return None if weights is None else np.concatenate([own.ravel() for own in weights])
+
+
+def _pixels(image: Any, name: str) -> npt.NDArray[np.uint8]:
+    """The samples of an image that a worker has or reads."""
+    picture = read(image() if isinstance(image, Later) else image, argument=name)
+    return picture.array  # type: ignore[return-value]
+
+
+@on_collections(_spread_fit)
 def fit(
     codec: VQCodec, images: Any, sample_weight: Any, progress: ProgressCallback | None, memory: Any
 ) -> tuple[training.Trained, BlockShape]:

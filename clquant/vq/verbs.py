@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from clquant import params
 from clquant.flow.executors import on_collections
 from clquant.flow.result_files import writing
 from clquant.images import ImageLike, lazy
-from clquant.runtime import FormatError, InvalidType, Progress
-from clquant.vq.coder import BlockCoder, HostTable, Pixels, Report, Size, Table, opened_table
+from clquant.runtime import FormatError, InvalidArgument, InvalidType, Progress
+from clquant.vq.coder import BlockCoder, HostTable, Pixels, Report, Size, Table, check_size, of_blocks, opened_table
 from clquant.vq.container import clvq_format
 from clquant.vq.container.codebook_files import codebook_of
 from clquant.vq.container.pipes import Sink, Source
@@ -23,7 +24,30 @@ if TYPE_CHECKING:
     from clquant.vq.codec import VQCodec
 
 
-@on_collections("decode")
+def _spread_decode(
+    executor: Any, coder: BlockCoder, indices: Any, shape: Any, progress: Any, out: Any, _memory: Any, resume: bool
+) -> Any:
+    """Decode like `VQCodec.decode`, lazily without `out`; wrong indices raise when their chunk is computed."""
+    block, report = coder.shape, Progress(params.callback("progress", progress))
+    if indices.ndim != 2 or any(np.isnan(side) or side == 0 for side in indices.shape):
+        raise InvalidArgument(f"indices is a Dask array of shape {indices.shape}; allowed: known (rows, columns)")
+    if indices.dtype.kind not in "iu":
+        raise InvalidType(f"indices is a Dask array of {indices.dtype}; allowed: integers")
+    size = check_size(shape, indices.shape, block)
+    chunks: list[tuple[int, ...]] = [
+        (*(n * side for n in lengths[:-1]), total - side * sum(lengths[:-1]))
+        for lengths, side, total in zip(indices.chunks, (block.rows, block.columns), size, strict=True)
+    ]
+    chunks += [(block.channels,)] * (block.channels > 1)
+    lazy = executor.map_chunks(indices, partial(_decoded, coder.without_queue()), tuple(chunks), np.uint8)
+    return executor.written(lazy, out, coder.about("decode", resume), of_blocks(report, indices))
+
+
+def _decoded(coder: BlockCoder, table: Table, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
+    return np.asarray(coder.decode(table, shape, Progress(None)))
+
+
+@on_collections(_spread_decode)
 def decode(
     coder: BlockCoder,
     indices: Table | HostTable,

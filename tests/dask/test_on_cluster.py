@@ -32,7 +32,8 @@ from clquant.dask import (
     verify,
     work,
 )
-from clquant.dask.verify import connect, digest
+from clquant.dask.verify import connect
+from clquant.flow.file_sinks import digest_of as digest
 from clquant.palette.engine import predict
 
 PALETTE = clquant.Palette([(0, 0, 0), (255, 255, 255), (200, 30, 30)])

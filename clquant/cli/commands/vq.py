@@ -245,7 +245,7 @@ def _decoded(args: argparse.Namespace, codec: VQCodec, source: Source, progress:
         most = {"max_pixels": args.max_pixels, "max_codebook": args.max_codebook}
         with inputs.opened(source) as file:
             return codec.decompress_from(file, **most, progress=progress)
-    from clquant.dask.coding import decompressed  # an extra
+    from clquant.dask import decompressed  # an extra
     from clquant.dask.parts import store
 
     bands = decompressed(source.path, codec, max_pixels=args.max_pixels)

@@ -6,19 +6,19 @@ import contextlib
 import copy
 import os
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant import params
+from clquant.flow.executors import dask_executor
 from clquant.images import files
 from clquant.runtime import ClquantError, FileError, FormatError, InvalidArgument, InvalidType, NotFittedError
 from clquant.vq.codec import VQCodec
 from clquant.vq.coding.bands import BandLayout
-from clquant.vq.container import clvq_format
+from clquant.vq.container import clvq_format, writing
 from clquant.vq.container.codebook_files import codebook_of
-
 
 class StoredPicture:
     """A picture of (H, W) or (H, W, C) uint8; `codec` has the codebook if the file does not hold it."""
@@ -59,3 +59,36 @@ class StoredPicture:
         except (FormatError, NotFittedError, InvalidArgument) as error:
             error.args = (f"{self._path!r}: {error}", *error.args[1:])
             raise
+
+
+def decompressed(
+    path: str | os.PathLike[str], codec: VQCodec | None = None, *, max_pixels: int = clvq_format.MAX_PIXELS
+) -> Any:
+    """The picture in a .clvq file as a Dask array of rows that workers decode.
+
+    Parameters
+    ----------
+    path : path-like
+        Which every worker finds.
+    codec : VQCodec, optional
+        With the codebook that the file names, if it does not hold it.
+    max_pixels : int
+        Files that claim more are refused; default 2^29.
+
+    Returns
+    -------
+    dask.array.Array
+        (H, W) or (H, W, C) uint8; chunks of about 16 Mpx, whole bands of the file.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be read.
+    FormatError, NotFittedError, InvalidArgument, InvalidType
+        As `VQCodec.decompress_from`, or if an argument is not allowed; damage after the file's head is found
+        when chunks are computed.
+    """
+    stored = StoredPicture(path, codec, max_pixels)
+    width = stored.shape[1]
+    rows = stored.band_rows * max(writing.PIXELS_AT_ONCE // (stored.band_rows * width), 1)
+    return dask_executor().read_later(stored.read, stored.shape, np.uint8, [rows, width])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,10 @@ import numpy.typing as npt
 
 from clquant import flow, images, params
 from clquant.flow.executors import on_collections
+from clquant.flow.file_sinks import About
 from clquant.runtime import InvalidArgument, Progress, Session, open_session
 from clquant.training.blocks import BlockShape
-from clquant.vq.coder import BlockCoder
+from clquant.vq.coder import BlockCoder, of_blocks
 from clquant.vq.coding.bands import BandCoder, BandLayout, CodedBand
 from clquant.vq.coding.codebook_coding import encode_codebook
 from clquant.vq.coding.contexts import PRESET, Contexts, Model, open_contexts
@@ -30,6 +33,9 @@ _REPORTED_BLOCKS = 1 << 19  # likewise, if somebody listens or the device is a C
 _CHUNK_BYTES = 8  # a block, of the largest buffer beside its pixels
 _SMALL_PICTURE = 1 << 12  # up to this many blocks, the preset model is tried too
 _TRIED_PICTURE = 1 << 20  # up to this many blocks, repeats are tried against coding all
+
+# Of bands that a worker does together, about.
+PIXELS_AT_ONCE = 1 << 24
 
 Table = npt.NDArray[np.integer[Any]]
 # From a model and a table of indices to the table with likelier codewords.
@@ -51,6 +57,41 @@ class BandPlace:
         return cls(layout, 0, layout.count)
 
 
+def _spread_write(
+    executor: Any, compressor: Compressor, file: Any, image: Any, embed: bool, report: Progress, _memory: Any
+) -> None:
+    """Compress like `VQCodec.compress_to`: workers encode chunks, this process codes the table of all."""
+    whole, plain = executor.checked(image), compressor.coder.without_queue()
+    table = executor.run(plain.encoding, whole, None, About(), Progress(None))
+    made = executor.here(table, of_blocks(report, table, 2))
+    match = partial(_matched, executor, whole, dataclasses.replace(compressor, coder=plain))
+    compressor.write_encoded(file, made, whole.shape[:2], embed, report, match)
+
+
+def _matched(executor: Any, image: Any, compressor: Compressor, model: Model, table: Table) -> Table:
+    """Return the table with likelier codewords; bands are independent, so that each task takes some."""
+    layout, (height, width), block = BandLayout(*table.shape), image.shape[:2], compressor.coder.shape
+    count = max(PIXELS_AT_ONCE // (layout.rows * block.rows * width), 1)
+    places = [BandPlace(layout, first, min(first + count, layout.count)) for first in range(0, layout.count, count)]
+    cuts = list(itertools.pairwise([0, *(min(place.end * layout.rows, len(table)) for place in places)]))
+    windows = [((top * block.rows, min(end * block.rows, height)), (0, width)) for top, end in cuts]
+    tasks = [
+        executor.later(
+            f"rows from {window[0][0]} on",
+            partial(_matched_bands, compressor, model, table[slice(*cut)], place, height * width),
+            part,
+        )
+        for part, window, cut, place in zip(executor.parts_of(image, windows), windows, cuts, places, strict=True)
+    ]
+    return np.concatenate(executor.values(tasks))
+
+
+def _matched_bands(
+    compressor: Compressor, model: Model, table: Table, place: BandPlace, total: int, pixels: npt.NDArray[Any]
+) -> Table:
+    return compressor.matched(model, images.read(pixels), table, place, total)
+
+
 @dataclasses.dataclass(frozen=True)
 class Compressor:
     """Writes pictures by one codebook."""
@@ -66,7 +107,7 @@ class Compressor:
         allowed = params.real("tolerance", tolerance, 0, 65025)
         return cls(coder, states, int(allowed * coder.shape.components))
 
-    @on_collections("compress")
+    @on_collections(_spread_write)
     def write(self, file: Sink, image: images.ImageLike, embed: bool, progress: Progress, memory: Any) -> None:
         """Write a picture to a binary file."""
         picture = images.read_parts(image, memory=memory)
