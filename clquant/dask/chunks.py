@@ -17,7 +17,7 @@ from dask.utils import ensure_dict
 
 from clquant import flow
 from clquant.dask.verify import verified_share
-from clquant.dask.work import at_place, held, named, told, workers
+from clquant.dask.work import at_place, held, named, workers
 from clquant.images.foreign import channels_last
 from clquant.runtime import ClquantError, FileError, InvalidArgument
 
@@ -108,9 +108,9 @@ class Layer:
         if rows == columns == slice(None):
             return chunk
         if self._is_cut_late:
-            return _seen, chunk, rows, columns
+            return _cut, chunk, rows, columns, False
         key = (f"{self.name}-piece", i, j, rows.start, rows.stop, columns.start, columns.stop)
-        self.tasks[key] = (_cut, chunk, rows, columns)
+        self.tasks[key] = (_cut, chunk, rows, columns, True)
         return key
 
 
@@ -144,14 +144,9 @@ def records(parts: Sequence[Any], dtype: npt.DTypeLike) -> Any:
     return da.Array(graph, name, ((np.nan,) * len(parts),), dtype, meta=np.empty((0,), dtype))
 
 
-def _cut(chunk: npt.NDArray[Any], rows: slice, columns: slice) -> npt.NDArray[Any]:
-    """Copy a part of a chunk, so that the chunk can be freed, and no more is sent."""
-    return np.array(np.asarray(chunk)[rows, columns])
-
-
-def _seen(chunk: npt.NDArray[Any], rows: slice, columns: slice) -> npt.NDArray[Any]:
-    """Slice a chunk without a copy, as it stays in memory."""
-    return np.asarray(chunk)[rows, columns]
+def _cut(chunk: npt.NDArray[Any], rows: slice, columns: slice, copied: bool) -> npt.NDArray[Any]:
+    """Take a part of a chunk; as a copy, the chunk can be freed, and no more is sent."""
+    return np.array(np.asarray(chunk)[rows, columns], copy=copied or None)
 
 
 def joined(pieces: list[list[Any]]) -> npt.NDArray[Any]:
@@ -193,8 +188,7 @@ def _end(graph: dict[Any, Any], key: Any) -> Any:
 
 def _made(node: Task, keys: Sequence[Any], name: str, place: str, *values: Any) -> Any:
     try:
-        with told(place):
-            return node(dict(zip(keys, values, strict=True)))
+        return at_place(place, node, dict(zip(keys, values, strict=True)))
     except (ClquantError, MemoryError):
         raise
     except Exception as error:

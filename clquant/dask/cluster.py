@@ -52,30 +52,20 @@ class LocalOpenCLCluster(SpecCluster):
         threads = params.integer("threads_per_worker", threads_per_worker, 1, 64)
         level = options.setdefault("silence_logs", logging.WARNING)
         numbers = _numbers(devices)
-        share = MEMORY_LIMIT // len(numbers)
-        workers = {i: worker_spec(i, number, threads, share, level) for i, number in enumerate(numbers)}
-        scheduler = options.pop("scheduler", {"cls": Scheduler, "options": {"dashboard_address": ":0", "port": 0}})
-        super().__init__(workers=workers, scheduler=scheduler, **options)
-
-
-def worker_spec(
-    place: int, number: int, threads: int, memory: int, silence_logs: Any = logging.WARNING
-) -> dict[str, Any]:
-    """Return the arguments that start the worker of device `number`; `memory` is the host's bytes that it may take."""
-    device = list_devices()[number]
-    return {
-        "cls": Nanny,
-        "options": {
+        shared = {
             "nthreads": threads,
-            "env": {DEVICE_VARIABLE: str(number)},
             "preload": ["clquant.dask.preload"],
             "resources": {RESOURCE: 1},
-            "name": f"{place}: {describe(device)}",
             "dashboard_address": None,
-            "memory_limit": memory,
-            "silence_logs": silence_logs,
-        },
-    }
+            "memory_limit": MEMORY_LIMIT // len(numbers),
+            "silence_logs": level,
+        }
+        workers: dict[int, Any] = {}
+        for place, number in enumerate(numbers):
+            own = {"env": {DEVICE_VARIABLE: str(number)}, "name": f"{place}: {describe(list_devices()[number])}"}
+            workers[place] = {"cls": Nanny, "options": {**shared, **own}}
+        scheduler = options.pop("scheduler", {"cls": Scheduler, "options": {"dashboard_address": ":0", "port": 0}})
+        super().__init__(workers=workers, scheduler=scheduler, **options)
 
 
 def is_cpu(device: Any) -> bool:

@@ -1,8 +1,4 @@
-"""Jobs of `clquant.flow` on Dask arrays: maps as overlapping parts, scans as chains, reductions as trees.
-
-No two bands of a scan run at once, so that a cluster is no faster than one device; what is read before and written
-after is.
-"""
+"""Maps of `clquant.flow` on Dask arrays as overlapping parts, scans as chains, and figures of two pictures."""
 
 from __future__ import annotations
 
@@ -16,13 +12,12 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import numpy.typing as npt
-from dask import delayed
 
 from clquant import flow, images
 from clquant.dask.chunks import Layer, begins_of, checked, joined, on_grid, parts_of, spans
 from clquant.dask.parts import SERIAL, written
 from clquant.dask.sums import tree
-from clquant.dask.work import at_place, named
+from clquant.dask.work import at_place, later, named
 from clquant.flow import Carried
 from clquant.flow.driver import check_side
 from clquant.flow.file_sinks import About
@@ -58,10 +53,10 @@ def figure(job: flow.Reduce, last: Callable[[Any], float], original: Any, result
         raise InvalidArgument(f"original and result are Dask arrays of {a.dtype} and {b.dtype}; allowed: uint8")
     chunks = a.chunks[:2] + tuple((channels,) for channels in a.shape[2:])
     down, across = ([around for _, around in spans(sizes, job)] for sizes in chunks[:2])
-    places, work = list(itertools.product(down, across)), delayed(named(partial(_state_of_both, job)), pure=True)
+    places = list(itertools.product(down, across))
     both = zip(*(parts_of(one.rechunk(chunks), places) for one in (a, b)), strict=True)
-    total = tree(job.merge, [work(*parts) for parts in both])
-    number = delayed(partial(_number, job, last), pure=True)(total)
+    total = tree(job.merge, [later("original and result", partial(_state_of_both, job), *parts) for parts in both])
+    number = later("original and result", partial(_number, job, last), total)
     return da.from_delayed(number, (), np.float64, meta=np.empty((), np.float64))
 
 

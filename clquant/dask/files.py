@@ -6,6 +6,7 @@ import collections
 import copy
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from clquant import params
@@ -45,7 +46,7 @@ def fit_many(engine: Any, images: Any, *, progress: ProgressCallback | None = No
     if client() is None:
         found: list[Any] = engine.fit_many(list(images), progress=progress)
         return found
-    work, paths, found = named(_Call(engine, "fit_many", {})), list(images), []
+    work, paths, found = named(partial(_called, engine, "fit_many", {})), list(images), []
     tasks = ((range(first, end), work, paths[first:end]) for first, end in portions(len(paths)))
     for palettes in _in_order(numbered, tasks):
         found += palettes
@@ -57,7 +58,7 @@ def stream(engine: Any, images: Any, method: str, depth: int, arguments: dict[st
     """Stream the results of `Files` by workers, without a cluster by threads."""
     if client() is None or not isinstance(images, Files):
         return stream_by_threads(engine, images, method, depth, arguments)
-    return _in_order(named(_Call(engine, method, arguments)), ((path,) for path in images))
+    return _in_order(named(partial(_called, engine, method, arguments)), ((path,) for path in images))
 
 
 def _in_order(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
@@ -76,11 +77,6 @@ def _in_order(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Ite
         release(waiting)
 
 
-class _Call:
-    """A method of a copy of an engine, for other processes."""
-
-    def __init__(self, engine: Any, method: str, arguments: dict[str, Any]) -> None:
-        self._engine, self._method, self._arguments = engine, method, arguments
-
-    def __call__(self, images: Any) -> Any:
-        return getattr(copy.copy(self._engine), self._method)(images, **self._arguments)
+def _called(engine: Any, method: str, arguments: dict[str, Any], images: Any) -> Any:
+    """Call a method of a copy of an engine."""
+    return getattr(copy.copy(engine), method)(images, **arguments)

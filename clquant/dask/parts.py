@@ -19,7 +19,7 @@ from clquant.dask.chunks import begins_of
 from clquant.dask.work import client, named, release, workers
 from clquant.flow.file_sinks import About
 from clquant.flow.result_files import writing
-from clquant.flow.sink import ArraySink, Sink
+from clquant.flow.sink import Sink
 from clquant.images import lazy
 from clquant.params import shown
 from clquant.runtime import ClquantError, FileError, Progress
@@ -85,8 +85,7 @@ def _source(path: str) -> Any:
 
 def here(array: Any, report: Progress) -> npt.NDArray[Any]:
     """A lazy result as an array of this process."""
-    made: npt.NDArray[Any] = np.empty(array.shape, array.dtype)
-    store(array, ArraySink(made), report)
+    made: npt.NDArray[Any] = written(array, np.empty(array.shape, array.dtype), About(), report)
     return made
 
 

@@ -39,22 +39,14 @@ def reduce(
     groups = list(_groups(given, names))
     if len(groups) == 1 and queue is None:
         report.report(0, 2)
-        task = groups[0].reduced(partial(_value, job))
+        task = groups[0].reduced(job.value, partial(_state_of, job))
         found = compute(task)[0] if is_dask_collection(task) else task.result()
         report.report(2, 2)
         return found
-    states = [group.reduced(partial(_gathered, job)) for group in groups]
+    states = [group.reduced(job.gather, partial(_state_of, job)) for group in groups]
     if queue is not None:
         return job.conclude([merged(job.merge, job.merge, states, report)])
     return merged(named(job.conclude), job.merge, states, report)
-
-
-def _value(job: flow.Reduce, images: list[Any]) -> Any:
-    return job.value(images, partial(_state_of, job))
-
-
-def _gathered(job: flow.Reduce, images: list[Any]) -> Any:
-    return job.gather(images, partial(_state_of, job))
 
 
 def _state_of(job: flow.Reduce, image: Any) -> Any:
@@ -69,21 +61,24 @@ class _Group:
     names: list[str] | None = None
     numbers: Sequence[int] = ()
 
-    def reduced(self, work: Callable[[list[Any]], Any]) -> Any:
+    def reduced(self, work: Callable[..., Any], state_of: Callable[[Any], Any]) -> Any:
         """Return a task that reduces the images; it starts now if workers have all, in half of the time of a graph."""
-        call, there = named(partial(_reduced, work, self.names)), client()
+        call, there = named(partial(_reduced, work, state_of, self.names)), client()
         call = call if self.names else partial(numbered, self.numbers, call)
         if there is not None and not any(map(is_dask_collection, self.images)):
             return there.submit(call, self.images, pure=False)
         return delayed(call, pure=False)(self.images)
 
 
-def _reduced(work: Callable[[list[Any]], Any], names: list[str] | None, given: list[Any]) -> Any:
+def _reduced(
+    work: Callable[..., Any], state_of: Callable[[Any], Any], names: list[str] | None, given: list[Any]
+) -> Any:
     if names is not None:
         chunks = zip(given, names, strict=True)
-        return work([pictures.read(np.asarray(chunk), argument=name, max_bits=16) for chunk, name in chunks])
+        read = [pictures.read(np.asarray(chunk), argument=name, max_bits=16) for chunk, name in chunks]
+        return work(read, state_of)
     made = [image() if isinstance(image, Later) else image for image in given]
-    return work([one for several in made for one in (several if isinstance(several, list) else [several])])
+    return work([one for several in made for one in (several if isinstance(several, list) else [several])], state_of)
 
 
 def _groups(given: Sequence[Any], names: Sequence[str]) -> Iterator[_Group]:

@@ -6,6 +6,7 @@ out (see `clquant.training.parted`). Steps on samples are made by the process th
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from dask import compute, delayed, persist
 
-from clquant.dask.chunks import checked, placed
+from clquant.dask.chunks import begins_of, checked, placed
 from clquant.dask.sums import tree
 from clquant.dask.work import held, named, release, workers
 from clquant.images.foreign import is_dask
+from clquant.runtime import InvalidArgument
 from clquant.training.blocks import BlockShape
 from clquant.training.part import MERGES, Part, Rows
 from clquant.training.parted import Parts
@@ -60,3 +62,19 @@ def bands_of(image: Any, name: str, rows: int, work: Callable[..., Any]) -> tupl
     heights = tuple(min(high, height - top) for top in range(0, height, high))
     chunks = whole.rechunk({0: heights, 1: width}).to_delayed().ravel()
     return [call(band, f"chunk at row {i * high}, column 0") for i, band in enumerate(chunks)], high, whole.shape
+
+
+def checked_rows(given: Any) -> Any:
+    """Return a Dask array of rows with each row in one chunk and no chunk empty."""
+    if given.ndim != 2 or any(np.isnan(side) for side in given.shape):
+        raise InvalidArgument(f"X is a Dask array of shape {given.shape}; allowed: known (n, d)")
+    return placed(given.rechunk({0: tuple(size for size in given.chunks[0] if size) or (0,), 1: -1}), "X")
+
+
+def later_rows(rows: Any, work: Callable[..., Any], weights: npt.NDArray[Any] | None = None) -> list[Any]:
+    """Return delayed calls of `work` on each chunk, the number of its first row, and its weights."""
+    call, cuts = delayed(named(work), pure=False), itertools.pairwise(begins_of(rows.chunks[0]))
+    return [
+        call(chunk, first, None if weights is None else weights[first:end])
+        for chunk, (first, end) in zip(rows.to_delayed().ravel(), cuts, strict=True)
+    ]

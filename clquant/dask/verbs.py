@@ -5,8 +5,7 @@ from clquant.dask.executor import figure, run
 from clquant.dask.files import fit_many, stream
 from clquant.dask.parts import here, read_later, written
 from clquant.dask.reductions import reduce
-from clquant.dask.rows import checked_rows, later_rows
-from clquant.dask.training import RemoteParts, bands_of
+from clquant.dask.training import RemoteParts, bands_of, checked_rows, later_rows
 from clquant.dask.work import later, values
 from clquant.palette.learned import fit_collections as fit
 from clquant.palette.learned import fit_quality_of_collections as fit_quality

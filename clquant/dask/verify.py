@@ -6,6 +6,7 @@ import contextlib
 import random
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import dask
@@ -47,40 +48,30 @@ def verified_share() -> float:
     return float(dask.config.get(_OPTION, 0.0))
 
 
-def verify_elsewhere(
-    share: float,
-    result: Any,
-    here: Callable[[], str],
-    work: Callable[..., Any],
-    args: tuple[Any, ...],
-    options: dict[str, Any],
-) -> None:
+def verify_elsewhere(share: float, result: Any, here: Callable[[], str], call: partial[Any]) -> None:
     """Repeat a share of the calls, on another worker if there is one; raise MismatchError if the results differ."""
     if _CHOICE.random() >= share:
         return
-    own, (there, other) = digest_of(result), _elsewhere(here, work, args, options)
+    own, (there, other) = digest_of(result), _elsewhere(here, call)
     if own != other:
-        name = getattr(work, "__name__", None) or type(work).__name__
+        name = getattr(call.func, "__name__", None) or type(call.func).__name__
         raise MismatchError(f"results of {name} differ: sha256 {own[:16]} of {here()}, {other[:16]} of {there}")
 
 
-def _elsewhere(
-    here: Callable[[], str], work: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
-) -> tuple[str, str]:
+def _elsewhere(here: Callable[[], str], call: partial[Any]) -> tuple[str, str]:
     """Repeat the call; return who did it and the digest of the result."""
     try:
         from distributed import get_worker, worker_client
 
         own = get_worker().address
     except (ImportError, ValueError):
-        return _again(here, (work, args, options))
+        return _again(here, call)
     connect()
     with worker_client() as client:
         others = [address for address in client.nthreads() if address != own]
         if not others:
-            return _again(here, (work, args, options))
-        given = client.scatter((work, args, options), hash=False)
-        chosen = [_CHOICE.choice(others)]
+            return _again(here, call)
+        given, chosen = client.scatter(call, hash=False), [_CHOICE.choice(others)]
         again = client.submit(_again, here, given, workers=chosen, allow_other_workers=True, pure=False)
         found: tuple[str, str] = again.result()
         return found
@@ -103,6 +94,5 @@ def connect() -> None:
         get_client()
 
 
-def _again(here: Callable[[], str], given: tuple[Any, ...]) -> tuple[str, str]:
-    work, args, options = given
-    return here(), digest_of(work(*args, **options))
+def _again(here: Callable[[], str], call: partial[Any]) -> tuple[str, str]:
+    return here(), digest_of(call())

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 from dask import compute, delayed
@@ -35,7 +34,7 @@ def workers() -> int:
     return 1 if there is None else _count_workers(there.id, int(time.monotonic() / MOMENT_S))
 
 
-@functools.lru_cache(1)
+@lru_cache(1)
 def _count_workers(client_id: str, moment: int) -> int:  # noqa: ARG001
     there = client()
     return 1 if there is None else max(len(there.scheduler_info(n_workers=-1)["workers"]), 1)
@@ -57,26 +56,17 @@ def held(value: Any) -> list[Any]:
     return list(futures_of(value))
 
 
-@contextlib.contextmanager
-def told(place: str) -> Iterator[None]:
-    """Prefix the message of a clquant or memory error with the place where it came about."""
-    try:
-        yield
-    except (ClquantError, MemoryError) as error:
-        error.args = (f"{place}: {error}", *error.args[1:])
-        raise
+def named(work: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `work` with its worker and device named in device errors; a share of the calls is verified."""
+    return partial(_named, work, verified_share())
 
 
-def named(work: Callable[..., Any], share: float | None = None) -> Callable[..., Any]:
-    """Return `work` with its worker and device named in device errors; `share` of the calls is verified."""
-    return functools.partial(_named, work, verified_share() if share is None else share)
-
-
-def _named(work: Callable[..., Any], share: float, *args: Any, **options: Any) -> Any:
+def _named(work: Callable[..., Any], share: float, *args: Any) -> Any:
+    call = partial(work, *args)
     try:
         with sharing_lanes(), no_warnings():  # of pictures that are parts of one
-            result = work(*args, **options)
-        verify_elsewhere(share, result, here, work, args, options)
+            result = call()
+        verify_elsewhere(share, result, here, call)
         return result
     except (DeviceError, DeviceMemoryError) as error:
         if "place" not in vars(error):  # else a worker that this one asked has said where
@@ -91,9 +81,12 @@ def later(place: str, work: Callable[..., Any], *args: Any) -> Any:
 
 
 def at_place(place: str, work: Callable[..., Any], *args: Any) -> Any:
-    """Call `work`; errors begin with a place."""
-    with told(place):
+    """Call `work`; clquant's and memory errors begin with a place."""
+    try:
         return work(*args)
+    except (ClquantError, MemoryError) as error:
+        error.args = (f"{place}: {error}", *error.args[1:])
+        raise
 
 
 def values(tasks: Sequence[Any]) -> list[Any]:

@@ -61,7 +61,7 @@ def _unlike(_: Any) -> Any:
     return np.array([os.getpid()])
 
 
-def _starved(_: Any) -> Any:
+def _starved(*_: Any) -> Any:
     raise clquant.DeviceMemoryError("no room for 7 bytes")
 
 
@@ -194,7 +194,7 @@ def test_a_device_without_memory_is_named_once(client: Client, picture: Any) -> 
         client.submit(work.named(work.named(_starved)), 1).result()
     assert str(found.value).count("worker '") == 1
     with pytest.raises(clquant.DeviceMemoryError) as found:
-        reductions._Group([picture], numbers=[0]).reduced(_starved).result()
+        reductions._Group([picture], numbers=[0]).reduced(_starved, len).result()
     assert str(found.value).count("worker '") == 1
 
 
@@ -208,7 +208,7 @@ class _Unlike:
 def test_palettes_of_files_are_verified(client: Client) -> None:
     paths = [__file__] * 3
     assert len(files.fit_many(_Unlike(), Files(paths))) == 3
-    with pytest.raises(MismatchError, match="_Call differ"), verify(1.0):
+    with pytest.raises(MismatchError, match="_called differ"), verify(1.0):
         files.fit_many(_Unlike(), Files(paths))
 
 

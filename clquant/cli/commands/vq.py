@@ -15,15 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from clquant import params
+from clquant import flow, params
 from clquant.cli import batch, common, executors, inputs, large, streams
 from clquant.cli.batch import Item
 from clquant.cli.common import STDOUT, option, shown
 from clquant.cli.inputs import Pair, Source
 from clquant.cli.outputs import Outputs, kind_of, picture_bytes
-from clquant.flow.sink import ArraySink
 from clquant.quality import psnr
-from clquant.runtime import FileError, FormatError, InvalidArgument, NotFittedError, Progress, ProgressCallback
+from clquant.runtime import FileError, FormatError, InvalidArgument, NotFittedError, ProgressCallback
 from clquant.vq import VQCodec, clvq_info
 from clquant.vq.container import clvq_format
 
@@ -246,10 +245,8 @@ def _decoded(args: argparse.Namespace, codec: VQCodec, source: Source, progress:
         with inputs.opened(source) as file:
             return codec.decompress_from(file, **most, progress=progress)
     from clquant.dask import decompressed  # an extra
-    from clquant.dask.parts import store
 
-    bands = decompressed(source.path, codec, max_pixels=args.max_pixels)
-    picture: Picture = store(bands, ArraySink(np.empty(bands.shape, np.uint8)), Progress(progress))
+    picture: Picture = flow.here(decompressed(source.path, codec, max_pixels=args.max_pixels), progress)
     return picture
 
 
