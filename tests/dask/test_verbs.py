@@ -183,8 +183,7 @@ def test_files_of_lazy_pictures_are_those_of_the_whole(picture: Any, channels: i
 @pytest.mark.full
 @pytest.mark.parametrize("pixels", [1 << 24, 1])
 def test_side_match_and_decoding_by_bands(picture: Any, tmp_path: Any, monkeypatch: Any, pixels: int) -> None:
-    monkeypatch.setattr("clquant.vq.spread.PIXELS_AT_ONCE", pixels)
-    monkeypatch.setattr("clquant.vq.container.stored.PIXELS_AT_ONCE", pixels)
+    monkeypatch.setattr("clquant.vq.container.writing.PIXELS_AT_ONCE", pixels)
     monkeypatch.setattr("clquant.vq.coding.bands._MOST_BLOCKS", 400)
     whole = picture[..., 0].copy()
     codec = clquant.VQCodec(16, (2, 3), state_size=4, tolerance=90.0, refine=0, max_iter=2).fit(whole)

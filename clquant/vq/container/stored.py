@@ -20,6 +20,7 @@ from clquant.vq.coding.bands import BandLayout
 from clquant.vq.container import clvq_format, writing
 from clquant.vq.container.codebook_files import codebook_of
 
+
 class StoredPicture:
     """A picture of (H, W) or (H, W, C) uint8; `codec` has the codebook if the file does not hold it."""
 
