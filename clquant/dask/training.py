@@ -27,11 +27,11 @@ from clquant.training.parted import Parts
 MOST_PIXELS = 1 << 29
 
 
-class RemoteParts:
-    """`Part` objects that delayed calls make, in order, for `PartedBlocks`; closing releases them."""
+class RemoteParts(Parts):
+    """`Part` objects that delayed calls make, in order; closing releases them."""
 
     def __init__(self, shape: BlockShape, counts: Sequence[int], made: Sequence[Any]) -> None:
-        self._shape, self._starts = shape, np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+        super().__init__(shape, counts)
         self._parts = persist(*made)
 
     def __enter__(self) -> RemoteParts:
@@ -46,6 +46,12 @@ class RemoteParts:
         common = [delayed(one, pure=False) if isinstance(one, np.ndarray) else one for one in args]
         work = delayed(named(getattr(Part, method)), pure=False)
         return compute(tree(MERGES[method], [work(part, *common) for part in self._parts]))[0]
+
+    def picked(self, wanted: dict[int, npt.NDArray[np.int64]]) -> Sequence[Rows]:
+        """Return blocks of some parts by their places in these."""
+        work = delayed(named(Part.rows), pure=False)
+        found: Sequence[Rows] = compute(*[work(self._parts[i], places) for i, places in wanted.items()])
+        return found
 
 
 def bands_of(image: Any, name: str, rows: int, work: Callable[..., Any]) -> tuple[list[Any], int, tuple[int, ...]]:
