@@ -1,8 +1,8 @@
 /* A step of Lloyd's algorithm over points in cells: the sums of each center's points (kmeans/deep_lloyd.h).
  *
- * Constants: SPACE, SPACE_ALPHA and BITS (16) of common/color_spaces.h; WEIGHTED 1 if points have weights; WIDE_WEIGHTS of
- * weights.h; LANES: points that a work-item takes side by side, 8 where work-groups have one work-item and a copy of the
- * sums each (for CPUs), else 1; RUN, with 8: segments that follow each other and are one work-group's.
+ * Constants: SPACE, SPACE_ALPHA and BITS (16) of common/color_spaces.h; WEIGHTED 1 if points have weights; WIDE_WEIGHTS
+ * of weights.h; LANES: points that a work-item takes side by side, 8 where work-groups have one work-item and a copy of
+ * the sums each (for CPUs), else 1; RUN, with 8: segments that follow each other and are one work-group's.
  */
 #include "kmeans/deep_lloyd.h"
 
@@ -185,12 +185,12 @@ void add_part(__local uint *part, int4 within)
 
 /* Adds every point to its center's sums.
  * NDRange: 1-D, a work-group of any size a segment; with 8 LANES any number of work-groups, which stride over runs of
- * segments. segments (n_segments) uint4; points (n) ulong, readable LANES - 1 beyond their end; weights (n) Weight, read if
- * WEIGHTED; segment_sums (n_segments, 1 + DIMS) ulong; grid, shift: the points' cells; extent: largest coordinate of each
- * axis; centers (k, 4) int; starts, list, list_grid, list_shift: candidate lists as mapping/nearest.h takes them, whose
- * cells hold whole cells of points; sums (copies, k, 1 + DIMS) 64-bit numbers, each as low and high word: weight and
- * weighted coordinates of each center's points, added to; each work-group adds to
- * one copy. found, least: a uint and a Squared a work-item. */
+ * segments. segments (n_segments) uint4; points (n) ulong, readable LANES - 1 beyond their end; weights (n) Weight,
+ * read if WEIGHTED; segment_sums (n_segments, 1 + DIMS) ulong; grid, shift: the points' cells; extent: largest
+ * coordinate of each axis; centers (k, 4) int; starts, list, list_grid, list_shift: candidate lists as
+ * mapping/nearest.h takes them, whose cells hold whole cells of points; sums (copies, k, 1 + DIMS) 64-bit numbers, each
+ * as low and high word: weight and weighted coordinates of each center's points, added to; each work-group adds to one
+ * copy. found, least: a uint and a Squared a work-item. */
 __kernel void sum_points(__global const uint4 *segments, uint n_segments, __global const ulong *points,
                          __global const Weight *weights, __global const ulong *segment_sums, int4 grid, int shift,
                          int4 extent, __global const int4 *centers, uint k, __global const uint *starts,

@@ -1,18 +1,19 @@
-/* What the steps of Lloyd's algorithm over colours of 16 bits a value share: cells of points, and the centers that can be
- * nearest to some point of a cell.
+/* What the steps of Lloyd's algorithm over colours of 16 bits a value share: cells of points, and the centers that can
+ * be nearest to some point of a cell.
  *
- * S. P. Lloyd, "Least squares quantization in PCM", IEEE Transactions on Information Theory 28 (1982). That whole cells go
- * to one center is the filtering of T. Kanungo et al., "An efficient k-means clustering algorithm: analysis and
+ * S. P. Lloyd, "Least squares quantization in PCM", IEEE Transactions on Information Theory 28 (1982). That whole cells
+ * go to one center is the filtering of T. Kanungo et al., "An efficient k-means clustering algorithm: analysis and
  * implementation", IEEE Transactions on Pattern Analysis and Machine Intelligence 24 (2002).
  *
- * A segment is a run of at most 1024 points of one cell: (cell, first, end, unused). Points are as kmeans/deep_points.cl
- * leaves them. With the cell's middle m as origin, p a point and c0 the pivot, the center nearest to about the middle, a
- * center c is nearer than c0 by |c - m|^2 - |c0 - m|^2 - 2 (c - c0).(p - m), which is what centers are compared by.
+ * A segment is a run of at most 1024 points of one cell: (cell, first, end, unused). Points are as
+ * kmeans/deep_points.cl leaves them. With the cell's middle m as origin, p a point and c0 the pivot, the center nearest
+ * to about the middle, a center c is nearer than c0 by |c - m|^2 - |c0 - m|^2 - 2 (c - c0).(p - m), which is what
+ * centers are compared by.
  *
- * Exactness. Weights add up to at most 2^39, coordinates are below 2^17 and squared distances below 2^36. So sums of weights
- * and of weighted coordinates stay below 2^56, and both parts of sums of squares below 2^57. Sums of 1024 places within
- * cells, each below 2^16, fit 32 bits. Comparisons are made in 32 bits where the bound in
- * `keep_near` shows that they fit, else in 64.
+ * Exactness. Weights add up to at most 2^39, coordinates are below 2^17 and squared distances below 2^36. So sums of
+ * weights and of weighted coordinates stay below 2^56, and both parts of sums of squares below 2^57. Sums of 1024
+ * places within cells, each below 2^16, fit 32 bits. Comparisons are made in 32 bits where the bound in `keep_near`
+ * shows that they fit, else in 64.
  */
 #ifndef WEIGHTED
 #define WEIGHTED 0

@@ -1,11 +1,11 @@
 /* Points of 16-bit colours, sorted by the cells of a grid over their space, for the steps of kmeans/deep_lloyd.cl.
  *
- * Equal colours are not looked for: sums of points need no distinct ones. A point is kept as its place within its cell, 16
- * bits an axis, x lowest; the fourth number is 1 where alpha is no axis. Cells have at most 2^16 steps a side.
+ * Equal colours are not looked for: sums of points need no distinct ones. A point is kept as its place within its cell,
+ * 16 bits an axis, x lowest; the fourth number is 1 where alpha is no axis. Cells have at most 2^16 steps a side.
  *
  * Constants: SPACE, SPACE_ALPHA and BITS (16) of common/color_spaces.h; CHANNELS 1, 3 or 4 of the pixels; WEIGHTED 1 if
- * every pixel has a weight; WIDE_WEIGHTS of weights.h; RUN: pixels that follow each other and are one work-item's; ALONE 1 if
- * no two work-items count in one copy of the counters.
+ * every pixel has a weight; WIDE_WEIGHTS of weights.h; RUN: pixels that follow each other and are one work-item's;
+ * ALONE 1 if no two work-items count in one copy of the counters.
  */
 #ifndef ALONE
 #define ALONE 0
@@ -50,8 +50,8 @@ int is_solid(int4 color)
 
 /* Counts the pixels of every cell, those of alpha 0 left out.
  * NDRange: 1-D, any size; work-items stride over runs of RUN pixels. pixels (n, CHANNELS) ushort; tables as
- * common/color_spaces.h wants; grid: cells along each axis; shift: log2 of a cell's side; counts (copies, cells) uint, added
- * to; each work-group adds to one copy. */
+ * common/color_spaces.h wants; grid: cells along each axis; shift: log2 of a cell's side; counts (copies, cells) uint,
+ * added to; each work-group adds to one copy. */
 __kernel void count_cells(__global const Sample *pixels, uint n, __global const int *tables, int4 grid, int shift,
                           uint copies, __global uint *counts)
 {
@@ -66,8 +66,8 @@ __kernel void count_cells(__global const Sample *pixels, uint n, __global const 
 }
 
 /* Writes the points, and their weights if WEIGHTED, to their cells, in any order within one.
- * NDRange: that of count_cells, with its pixels; the first arguments are its own. weights (n) Weight; begins (copies, cells)
- * uint: where each copy's part of a cell begins, moved on; points (n) ulong; placed (n) Weight. */
+ * NDRange: that of count_cells, with its pixels; the first arguments are its own. weights (n) Weight; begins (copies,
+ * cells) uint: where each copy's part of a cell begins, moved on; points (n) ulong; placed (n) Weight. */
 __kernel void place_points(__global const Sample *pixels, uint n, __global const int *tables, int4 grid, int shift,
                            uint copies, __global const Weight *weights, __global uint *begins, __global ulong *points,
                            __global Weight *placed)
@@ -91,9 +91,10 @@ __kernel void place_points(__global const Sample *pixels, uint n, __global const
 }
 
 /* The sums of every segment's points, as kmeans/deep_lloyd.h says.
- * NDRange: 1-D, a work-item a segment, guarded by their number. segments (n_segments) uint4; points (n) ulong; weights (n)
- * Weight, read if WEIGHTED; sums (n_segments, 1 + DIMS) ulong. squares (2) 64-bit numbers, each as low and high word: the
- * weighted squared distances from the space's origin, a low part and one that is worth 2^18 times as much, added to. */
+ * NDRange: 1-D, a work-item a segment, guarded by their number. segments (n_segments) uint4; points (n) ulong; weights
+ * (n) Weight, read if WEIGHTED; sums (n_segments, 1 + DIMS) ulong. squares (2) 64-bit numbers, each as low and high
+ * word: the weighted squared distances from the space's origin, a low part and one that is worth 2^18 times as much,
+ * added to. */
 __kernel void sum_segments(__global const uint4 *segments, uint n_segments, __global const ulong *points,
                            __global const Weight *weights, int4 grid, int shift, __global ulong *sums,
                            __global uint *squares)

@@ -215,14 +215,14 @@ INLINED void swap_after(Swaps *s, Grid *g, Chain *c, uint swaps_follow, __local 
 }
 
 /* Steps of Lloyd's algorithm until they are done, at most `steps`; see `assign_tiles` of kmeans/lloyd.cl and
- * `update_centers` of lloyd_update.cl. Nothing is done where state[DONE], unless `by_axis` or `fresh`: whether `state` is
- * that of no step yet. With `rounds`, as many rounds less one of swaps in between, so many steps before each of them and
- * after the last one; the centers of the lowest inertia stay (see `keep_better` of kmeans/swaps.cl). One kernel does
- * both, as steps take long to compile.
+ * `update_centers` of lloyd_update.cl. Nothing is done where state[DONE], unless `by_axis` or `fresh`: whether `state`
+ * is that of no step yet. With `rounds`, as many rounds less one of swaps in between, so many steps before each of them
+ * and after the last one; the centers of the lowest inertia stay (see `keep_best` of kmeans/swaps.cl). One kernel
+ * does both, as steps take long to compile.
  *
- * NDRange: 1-D, so few groups that all are there at once. count: swaps that the first round tries. room: DIMS * place_stride floats, with `rounds` twice as many; scratch: for each warp
- * SHORTLIST float4 and ushort and 2 float4 per lane; at least 2 ulong per work-item, and 1, and 2 uint per center; with
- * `rounds` what `swap_by_warps` needs. */
+ * NDRange: 1-D, so few groups that all are there at once. count: swaps that the first round tries. room: DIMS *
+ * place_stride floats, with `rounds` twice as many; scratch: for each warp SHORTLIST float4 and ushort and 2 float4 per
+ * lane; at least 2 ulong per work-item, and 1, and 2 uint per center; with `rounds` WORDS_PER_PLACE uint per center. */
 __kernel ONE_SIZE void lloyd_rounds(__global const float *points, uint stride, __global const uint *weights,
                                     __global const uint *starts, __global const float *boxes, uint n_tiles,
                                     __global float *centers, uint k, uint k_stride, __global uint *state,

@@ -1,7 +1,8 @@
-/* Seeding k-means by the draws of common/kmeans_plus_plus.h, several centers a round: from one distribution, cut into as
- * many equal strata, one draw in each. All quantities are integers, and sums stay below 2^63 (see weights.h).
+/* Seeding k-means by the draws of common/kmeans_plus_plus.h, several centers a round: from one distribution, cut into
+ * as many equal strata, one draw in each. All quantities are integers, and sums stay below 2^63 (see weights.h).
  *
- * Constants: DIMS 3 or 4; WIDE_WEIGHTS of weights.h. Layout of points and centers as in lloyd.cl. Points are summed in blocks of BLOCK.
+ * Constants: DIMS 3 or 4; WIDE_WEIGHTS of weights.h. Layout of points and centers as in lloyd.cl. Points are summed in
+ * blocks of BLOCK.
  */
 #include "common/kmeans_plus_plus.h"
 #include "common/compile_hints.h"

@@ -17,9 +17,9 @@ typedef struct {
     int4 extents;
 } Places;
 
-/* A number per center each, 32-bit ones filled up to whole vectors of four with the greatest number: nearest neighbours;
- * costs of merging with these, and gains of a split, all bits inverted; ranks by both; 1 for a center that goes, 2 for its neighbour, else 0;
- * turns; the untouched center of each turn, k where there is none. */
+/* A number per center each, 32-bit ones filled up to whole vectors of four with the greatest number: nearest
+ * neighbours; costs of merging with these, and gains of a split, all bits inverted; ranks by both; 1 for a center that
+ * goes, 2 for its neighbour, else 0; turns; the untouched center of each turn, k where there is none. */
 typedef struct {
     PLACE uint *neighbours;
     PLACE ulong *costs, *gains;
@@ -59,8 +59,8 @@ void split_center(__global const ulong *totals, uint k, uint k_stride, int4 exte
     }
 }
 
-/* The nearest to center j among the k without itself, ties to the lowest index: its squared distance (as its bits) << 32 |
- * its index; greater than all others where there is none. */
+/* The nearest to center j among the k without itself, ties to the lowest index: its squared distance (as its bits) <<
+ * 32 | its index; greater than all others where there is none. */
 ulong nearest_other(uint j, uint k, PLACE const float *centers, uint k_stride)
 {
     float4 best = FLT_MAX;
@@ -188,8 +188,8 @@ void swap_center(uint j, const Places *places, const Marks *marks, uint rank, CE
     split_center(totals, k, k_stride, places->extents, split, j, centers);
 }
 
-/* A phase for center j; `centers`, a copy of those of `places`, is changed by the last one. Between phases all have to be
- * through. */
+/* A phase for center j; `centers`, a copy of those of `places`, is changed by the last one. Between phases all have to
+ * be through. */
 void swap_phase(uint phase, uint j, const Places *places, const Marks *marks, uint count, uint rank,
                 CENTERS float *centers)
 {

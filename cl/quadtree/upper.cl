@@ -1,5 +1,5 @@
-/* A level of the quadtree from the level below it: above the tiles, and every level of 16-bit pictures. Masina and Stedile,
- * section 5.2; the paper finishes these levels on the host.
+/* A level of the quadtree from the level below it: above the tiles, and every level of 16-bit pictures. Masina and
+ * Stedile, section 5.2; the paper finishes these levels on the host.
  *
  * Sums have 64 bits: fewer than 2^32 pixels of 16 bits keep sums below 2^48 and squares below 2^64.
  *
@@ -107,10 +107,10 @@ inline void make_node(const level_t *below, int kind, const level_t *level, uint
 
 /* `levels` levels from `first` on; with DEEP one.
  *
- * NDRange: 1-D; one work-group, or for one level any number. below: level first - 1 of the height x width pixels; stats,
- * nodes, extents: those of the levels, one after another; *_at: places of the first there, in elements. floor_level: nodes
- * up to it stop a split. bound: of n^2 times the variance over 2^32 n^2, high and low word; of ranges over 2^16. means, with
- * DEEP: (rows, columns, CHANNELS), in 8 bits, rounded half up. */
+ * NDRange: 1-D; one work-group, or for one level any number. below: level first - 1 of the height x width pixels;
+ * stats, nodes, extents: those of the levels, one after another; *_at: places of the first there, in elements.
+ * floor_level: nodes up to it stop a split. bound: of n^2 times the variance over 2^32 n^2, high and low word; of
+ * ranges over 2^16. means, with DEEP: (rows, columns, CHANNELS), in 8 bits, rounded half up. */
 __kernel void quadtree_upper(__global ulong *below, uint below_at, __global uint *below_nodes, uint below_nodes_at,
                              __global extent_t *below_extents, uint below_extents_at, __global ulong *stats,
                              uint stats_at, __global uint *nodes, uint nodes_at, __global extent_t *extents,

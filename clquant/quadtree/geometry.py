@@ -1,4 +1,4 @@
-"""Where the nodes of a quadtree lie: grids of levels, Morton codes, the paper's order of children.
+"""Places of a quadtree's nodes: grids of levels, Morton codes, the paper's order of children.
 
 Levels are counted from the pixels: a node of level k is a square of 2^k pixels per side, clipped to the picture. Depth
 is counted from the root, the smallest power of two that covers the picture.

@@ -1,4 +1,4 @@
-"""What a palette is learned from: all pixels of pictures, or tiles of large ones, side by side in one picture.
+"""Atlases to learn palettes from: all pixels of pictures, or tiles of large ones, side by side in one picture.
 
 Parts lie on shelves with transparent gaps between them, so that no part's errors reach another's.
 """
@@ -139,7 +139,7 @@ def atlas_of(session: Session, scope: Scope, parts: Sequence[Part]) -> Atlas:
 
 
 def _shelves(parts: Sequence[Part]) -> tuple[list[tuple[int, int]], int, int]:
-    """Where each part begins, by falling height; the rows and columns of all."""
+    """Place parts by falling height: the first pixel of each, and the rows and columns of all."""
     length = max(SHELF, max(part.columns for part in parts) + GAP)
     places: dict[int, tuple[int, int]] = {}
     top = column = height = 0

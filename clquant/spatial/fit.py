@@ -93,7 +93,7 @@ class SpatialFit:
         return colors[free]
 
     def _parts(self) -> list[Part]:
-        """What is learned from."""
+        """The parts of pictures to learn from."""
         if self._weights is None:
             return parts_of(self._pictures, self._seed)
         return weighted_parts(self._session, self._pictures, self._seed, self._weights)
