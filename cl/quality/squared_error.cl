@@ -1,8 +1,4 @@
-/* Sum of squared differences of 8-bit samples, exact.
- *
- * NDRange: 1-D, any size. first, second: n samples. sums: a ulong per
- * work-item, of the vectors i, i + items, ... of 16 samples, the last work-item's with what is left.
- * A lane's sum of BLOCK squares is below 2^16 * 255^2 < 2^32. */
+/* Sum of squared differences of 8-bit samples, exact: a lane's sum of BLOCK squares is below 2^16 * 255^2 < 2^32. */
 #define BLOCK 65536
 
 ulong sum_of_lanes(uint16 lanes)
@@ -12,6 +8,8 @@ ulong sum_of_lanes(uint16 lanes)
     return four.x + four.y + four.z + four.w;
 }
 
+/* NDRange: 1-D, any size. first, second: n samples. sums: a ulong per work-item, of the vectors i, i + items, ... of 16
+ * samples, the last work-item's with what is left. */
 __kernel void squared_error(__global const uchar *first, __global const uchar *second, ulong n, __global ulong *sums)
 {
     const size_t items = get_global_size(0);

@@ -34,7 +34,7 @@ class Outputs:
     """
 
     def __init__(self, inputs: Inputs, also: Sequence[str | None] = (), *, force: bool = False) -> None:
-        self._inputs = inputs
+        self.inputs = inputs
         self._force = force
         paths = [source.path for source in inputs if not source.piped]
         self._read = {_identity(path) for path in [*paths, *(path for path in also if path)]}
@@ -45,7 +45,16 @@ class Outputs:
         self, output: str | None, name: Naming, option: str = "-o", suffixes: Collection[str] | None = None
     ) -> list[str]:
         """Choose the place of every input's result."""
-        return [self._place(source, output, name(source), option, suffixes) for source in self._inputs]
+        return [self._place(source, output, name(source), option, suffixes) for source in self.inputs]
+
+    def further(self, output: str | None, name: Naming, option: str, suffixes: tuple[str, ...]) -> dict[Source, str]:
+        """Choose the place of a further file for every input; none if the option is not given."""
+        if output is None:
+            return {}
+        targets = self.each(output, name, option, suffixes)
+        if STDOUT in targets:
+            raise InvalidArgument(f"{option} is '-'; allowed: a file whose name ends in {suffixes[0]}, or a folder")
+        return dict(zip(self.inputs, targets, strict=True))
 
     def one(
         self, output: str, option: str = "-o", suffixes: Collection[str] | None = None, source: Source | None = None
@@ -62,7 +71,7 @@ class Outputs:
         self, source: Source, output: str | None, name: str, option: str, suffixes: Collection[str] | None
     ) -> str:
         """Choose the place of one input's result."""
-        several, why = self._inputs.several, self._inputs.why_several
+        several, why = self.inputs.several, self.inputs.why_several
         if output == STDOUT or (output is None and source.piped):
             if several:
                 raise InvalidArgument(f"{why} cannot go to one standard output; name a folder with {option}")
@@ -94,7 +103,7 @@ class Outputs:
         identity = _identity(target)
         own = self._force and source is not None and identity == _identity(source.path)
         if identity is not None and identity in self._read and not own:
-            which = "the input itself" if len(self._inputs) == 1 else "one of the inputs"
+            which = "the input itself" if len(self.inputs) == 1 else "one of the inputs"
             raise InvalidArgument(f"{target!r} is {which}; name another output with {option}")
         place = os.path.normcase(os.path.realpath(target))
         if place in self._taken:
@@ -174,8 +183,8 @@ def expected(
     known: frozenset[str] = PICTURE_SUFFIXES,
     suffixes: Collection[str] | None = None,
     **fields: Any,
-) -> tuple[Inputs, Outputs, list[str]]:
-    """Find the inputs with suffixes in `known`, less earlier results, and where their results go.
+) -> tuple[Outputs, list[Pair]]:
+    """Find the inputs with suffixes in `known`, less earlier results, and pair those to work on with results' places.
 
     `default` and `fields` are those of `named`, `suffixes` those that results may have.
     """
@@ -183,7 +192,7 @@ def expected(
     name = named(args.name, default, **fields)
     sources = without_own_results(sources, name, args.output)
     places = Outputs(sources, common.files_read(args), force=args.force)
-    return sources, places, places.each(args.output, name, suffixes=suffixes)
+    return places, not_there(args, sources, places.each(args.output, name, suffixes=suffixes))
 
 
 def not_there(args: argparse.Namespace, sources: Inputs, targets: Sequence[str | None]) -> list[Pair]:

@@ -112,7 +112,8 @@ class Dissimilarity(flow.Reduce):
         """Make room for the sums, which the host adds in the end."""
         by_rows, width, halo = int(session.limits.is_cpu), picture.width, WINDOW - 1
         program = session.program("quality/similarity.cl", CHANNELS=picture.channels, TAPS=WINDOW, BY_ROWS=by_rows)
-        kernels = [program.kernel(f"similarity_{name}") for name in ("quantities", "columns", "rows")]
+        names = "similarity_quantities", "similarity_columns", "similarity_rows"
+        kernels = [program.kernel(name) for name in names]
         group = [session.work_group_size(kernel, 64) for kernel in kernels]
         constants = [np.uint64(round((k * self.peak * UNIT) ** 2)) for k in (0.01, 0.03)]
         weights, total = scope.upload(half_window()), Total(session, scope)

@@ -19,7 +19,7 @@ from clquant.cli.common import given_palette, option, shown
 from clquant.cli.inputs import Pair, Source
 from clquant.cli.large import Large
 from clquant.cli.loading import Loaded, load_still
-from clquant.cli.outputs import Outputs, expected, lossless_kind, not_there, picture_bytes, source_name
+from clquant.cli.outputs import Outputs, expected, lossless_kind, picture_bytes, source_name
 from clquant.color.formats import png
 from clquant.color.formats.gif import MAX_COLORS
 from clquant.color.formats.names import SMALL_DISPLAYS
@@ -82,13 +82,12 @@ def run(args: argparse.Namespace) -> int:
         common.refuse(args, ["space"], "without --palette; allowed: with --palette")
     if not args.refine:
         common.refuse(args, ["dpi", "inches"], "without --refine; allowed: with --refine")
-    sources, places, targets = expected(
+    places, pairs = expected(
         args, lambda source: f"{source.stem}-halftone{large.suffix_of(source) or '.png'}", levels=args.levels
     )
-    for source, target in zip(sources, targets, strict=True):
+    for source, target in pairs:
         if not large.is_banded(args, source, target):
-            lossless_kind(target, "a halftone")
-    pairs = not_there(args, sources, targets)
+            lossless_kind(str(target), "a halftone")
     large.split(args, pairs)
     return executors.shared_out(args, pairs, lambda pair: large.is_banded(args, *pair), partial(_here, args, places))
 

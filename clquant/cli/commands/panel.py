@@ -13,7 +13,7 @@ from clquant.cli.batch import Item
 from clquant.cli.common import option
 from clquant.cli.inputs import Source
 from clquant.cli.loading import load_still
-from clquant.cli.outputs import expected, kind_of, not_there, source_name
+from clquant.cli.outputs import expected, kind_of, source_name
 from clquant.color.formats.embedded import c_frame
 from clquant.color.formats.names import SOURCES
 from clquant.color.indexed import IndexedImage
@@ -67,13 +67,13 @@ def run(args: argparse.Namespace) -> int:
     if not args.inputs:
         raise InvalidArgument("no picture is given; allowed without one: --panel list")
     chosen = panel(args.panel)
-    sources, places, targets = expected(args, lambda source: f"{source.stem}-{args.panel}.png", panel=args.panel)
+    places, pairs = expected(args, lambda source: f"{source.stem}-{args.panel}.png", panel=args.panel)
     size = args.size or chosen.size
-    if size is None and (args.fit or any(_kind(target) in FRAMES for target in targets)):
+    has_frames = any(_kind(str(target)) in FRAMES for _, target in pairs)
+    if size is None and (args.fit or has_frames):
         raise InvalidArgument(f"--panel {args.panel} stands for panels of several sizes; name yours with --size WxH")
-    if args.device_colors and any(_kind(target) in FRAMES for target in targets):
+    if args.device_colors and has_frames:
         raise InvalidArgument("--device-colors goes with pictures; a frame has the controller's codes")
-    pairs = not_there(args, sources, targets)
     if not pairs:
         return 0
     dither = {"default": True, "none": None}.get(args.dither, args.dither)

@@ -15,16 +15,15 @@ import PIL.Image
 from clquant import KMeansPalette
 from clquant.cli import batch, common, inputs
 from clquant.cli.batch import Item
-from clquant.cli.common import STDOUT, option
+from clquant.cli.common import option
 from clquant.cli.inputs import Source
 from clquant.cli.loading import Loaded, load_still
-from clquant.cli.outputs import expected, not_there, picture_bytes
+from clquant.cli.outputs import expected, picture_bytes
 from clquant.color.formats.gif import MAX_COLORS
 from clquant.images.folders import PICTURE_SUFFIXES
 from clquant.quadtree import Quadtree, QuadtreeBuilder, files
 from clquant.quadtree.criteria import CRITERIA
 from clquant.quadtree.render import as_rgb
-from clquant.runtime import InvalidArgument
 from clquant.video import animation
 
 HELP = "decompose pictures into uniform squares"
@@ -78,18 +77,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Decompose every input."""
     kinds, suffix = ({".gif": "GIF"}, "gif") if args.gif else (FORMATS, "png")
-    sources, places, targets = expected(
-        args, lambda source: f"{source.stem}-quadtree.{suffix}", known=SUFFIXES, suffixes=kinds
-    )
-    trees: dict[Source, str] = {}
-    if args.save is not None:
-        saved = places.each(args.save, lambda source: f"{source.stem}.clqt", "--save", (".clqt",))
-        if STDOUT in saved:
-            raise InvalidArgument("--save is '-'; allowed: a file whose name ends in .clqt, or a folder")
-        trees = dict(zip(sources, saved, strict=True))
-    if all(_is_tree(source) for source in sources):
+    places, pairs = expected(args, lambda source: f"{source.stem}-quadtree.{suffix}", known=SUFFIXES, suffixes=kinds)
+    trees = places.further(args.save, lambda source: f"{source.stem}.clqt", "--save", (".clqt",))
+    if all(_is_tree(source) for source in places.inputs):
         _refuse_building(args)
-    pairs = not_there(args, sources, targets)
     if not pairs:
         return 0
     builder = QuadtreeBuilder(**common.chosen(args, BUILT), method="top-down", queue=common.open_queue(args))

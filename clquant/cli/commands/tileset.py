@@ -16,7 +16,7 @@ from clquant.cli.commands.palette import work as palette_work
 from clquant.cli.common import given_palette, option
 from clquant.cli.inputs import Source
 from clquant.cli.loading import load_still
-from clquant.cli.outputs import expected, lossless_kind, not_there, source_name
+from clquant.cli.outputs import expected, lossless_kind, source_name
 from clquant.color.indexed import IndexedImage
 from clquant.runtime import InvalidArgument
 from clquant.targets.tilesets.engine import ORDERED
@@ -61,11 +61,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make every input's picture."""
-    sources, places, targets = expected(args, lambda source: f"{source.stem}-tiles.png")
-    for target in targets:
-        lossless_kind(target, "tiles")
+    places, pairs = expected(args, lambda source: f"{source.stem}-tiles.png")
+    for _, target in pairs:
+        lossless_kind(str(target), "tiles")
     if args.map is not None:
-        if sources.several:
+        if places.inputs.several:
             raise InvalidArgument("--map is given with several inputs; allowed: with one")
         places.one(args.map, "--map", (".csv",))
     queue = common.open_queue(args)
@@ -79,7 +79,6 @@ def run(args: argparse.Namespace) -> int:
         random_state=args.seed,
         queue=queue,
     )
-    pairs = not_there(args, sources, targets)
     if not pairs:
         return 0
     kept = {pair: _read(args, *pair) for pair in pairs} if args.shared else {}

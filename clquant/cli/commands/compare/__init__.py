@@ -19,10 +19,10 @@ from clquant.cli import batch, common, streams
 from clquant.cli.batch import Item
 from clquant.cli.commands.compare import page
 from clquant.cli.commands.palette.options import engine_class
-from clquant.cli.common import STDOUT, option
+from clquant.cli.common import option
 from clquant.cli.inputs import Source
 from clquant.cli.loading import Loaded, load
-from clquant.cli.outputs import expected, kind_of, not_there, picture_bytes
+from clquant.cli.outputs import expected, kind_of, picture_bytes
 from clquant.cli.table import Table
 from clquant.runtime import CommandQueue, InvalidArgument
 
@@ -88,16 +88,10 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidArgument(f"-k is {args.colors}; allowed: 2 to 256, which all methods know")
     if args.crop is not None and args.crop < 16:
         raise InvalidArgument(f"--crop is {args.crop}; allowed: 16 or more")
-    sources, places, targets = expected(args, lambda source: f"{source.stem}-compare.png", colors=args.colors)
-    for target in targets:
-        _kind(target)
-    pages: dict[Source, str] = {}
-    if args.html is not None:
-        named = places.each(args.html, lambda source: f"{source.stem}-compare.html", "--html", (".html", ".htm"))
-        if STDOUT in named:
-            raise InvalidArgument("--html is '-'; allowed: a file whose name ends in .html, or a folder")
-        pages = dict(zip(sources, named, strict=True))
-    pairs = not_there(args, sources, targets)
+    places, pairs = expected(args, lambda source: f"{source.stem}-compare.png", colors=args.colors)
+    for _, target in pairs:
+        _kind(str(target))
+    pages = places.further(args.html, lambda source: f"{source.stem}-compare.html", "--html", (".html", ".htm"))
     if not pairs:
         return 0
     return batch.run(args, places, pairs, lambda source, _: load(source), partial(_one, pages, common.open_queue(args)))
