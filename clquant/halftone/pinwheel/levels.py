@@ -101,11 +101,9 @@ class _Form:
 
 @dataclass(frozen=True)
 class _Job:
-    """Buffers, rows of blocks and channels that both phases of a band share."""
+    """A band's rows of blocks, its channels, and the arguments that all launches share, by name."""
 
-    image: runtime.Buffer
-    output: runtime.Buffer
-    edges: runtime.Buffer
+    given: dict[str, Any]
     band: BandBlocks
     channels: int
 
@@ -174,7 +172,8 @@ class BlockHalftone:
             session.copy(portion.out, portion.pixels, (portion.last - portion.first) * picture.width * 4)
         blocks = BandBlocks.of(portion, self._settings.block_size)
         edges = scope.empty(blocks.edge_bytes(EDGE_BYTES * channels))
-        job = _Job(portion.pixels, portion.out, edges, blocks, channels)
+        given = {"image": portion.pixels, "output": portion.out, "edges": edges, "picture": blocks.picture}
+        job = _Job({**given, "error_limit": self._limit, "key": blocks.key(self._key)}, blocks, channels)
         for phase in (OUTWARD, INWARD):
             self._run_phase(phase, job, picture)
 
@@ -204,24 +203,13 @@ class BlockHalftone:
             (job.band.half - index, end - begin, job.channels),
             (lanes, 1, 1),
             **form.tables,
-            **self._shared(job, begin),
+            **job.given,
+            blocks=job.band.blocks(begin),
             all_waiting=runtime.LocalMemory(slots * 2 * lanes),
             first_index=np.int32(index),
             cut_only=np.int32(cut_only),
             finer=self._finer,
         )
-
-    def _shared(self, job: _Job, begin: int) -> dict[str, Any]:
-        """Return the arguments that all forms share, by name, for rows of blocks from `begin` on."""
-        return {
-            "image": job.image,
-            "output": job.output,
-            "edges": job.edges,
-            "picture": job.band.picture,
-            "blocks": job.band.blocks(begin),
-            "error_limit": self._limit,
-            "key": job.band.key(self._key),
-        }
 
     def least_rows(self, width: int, channels: int) -> int:
         """Rows that a band of a picture should have."""
@@ -238,7 +226,8 @@ class BlockHalftone:
             (items, end - begin, job.channels),
             (form.group, 1, 1),
             **form.tables,
-            **self._shared(job, begin),
+            **job.given,
+            blocks=job.band.blocks(begin),
         )
 
 
