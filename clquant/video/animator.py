@@ -258,13 +258,17 @@ class Reduction:
             palette = learner.fit(frame.pixels).palette_ if now is None else now.palette
             if self.holes and now is None and _has_holes(frame):
                 palette = palette.with_transparent()
-            image = engine.quantize(
-                frame.pixels, palette, color_space=self.color_space, dither=self.dither, queue=self.queue
-            )
             kept = stays if now is None and self.channels < 4 and number else None
-            if before is not None and before.palette == palette and stays.any():
-                same = np.where(stays, before.host_indices(), image.host_indices())
-                image, kept = IndexedImage.of_own(same, palette), None
+            held_before = before if before is not None and before.palette == palette and stays.any() else None
+            if held_before is not None and stays.all():
+                image, kept = held_before, None
+            else:
+                image = engine.quantize(
+                    frame.pixels, palette, color_space=self.color_space, dither=self.dither, queue=self.queue
+                )
+                if held_before is not None:
+                    same = np.where(stays, held_before.host_indices(), image.host_indices())
+                    image, kept = IndexedImage.of_own(same, palette), None
             before = image
             yield Made(image, self.delay_ms or min(max(frame.delay_ms, DELAYS_MS[0]), DELAYS_MS[1]), kept)
             self.report.report(self.looked + number + 1, self.looked + max(self.looked or self.expected, number + 1))

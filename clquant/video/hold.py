@@ -38,7 +38,8 @@ def held(frames: Iterable[Frame], look_ahead: int, quality: int, queue: CommandQ
         kernel = session.program(FILE, CHANNELS=channels, FRAMES=depth, **constants).kernel("hold")
         group = session.work_group_size(kernel, session.tuned("mapping.group"))
         source = iter(alike)
-        waiting: collections.deque[Frame] = collections.deque()
+        exact = quality == 100 and channels < 4  # each pixel is shown as it came
+        waiting: collections.deque[tuple[int, npt.NDArray[np.uint8] | None]] = collections.deque()
         with session.scope() as scope:
             window, shown, stays = (
                 scope.empty(size) for size in (depth * pixels * channels, pixels * channels, pixels)
@@ -47,13 +48,12 @@ def held(frames: Iterable[Frame], look_ahead: int, quality: int, queue: CommandQ
                 while len(waiting) < depth and (frame := next(source, None)) is not None:
                     place = (number + len(waiting)) % depth
                     session.write(window, np.ascontiguousarray(frame.pixels), place * pixels * channels)
-                    waiting.append(frame)
+                    waiting.append((frame.delay_ms, frame.pixels if exact else None))
                 if not waiting:
                     break
                 counts = np.uint32(number % depth), np.uint32(len(waiting)), np.uint32(number > 0)
                 limits = np.int32(most_square((100 - quality) / 2)), np.uint32(pixels)
                 session.launch(kernel, pixels, group, window, shown, stays, *counts, *limits)
-                frame = waiting.popleft()
-                if quality < 100 or channels == 4:  # else each pixel is as it came
-                    frame = Frame(session.download(shown, shape, np.uint8), frame.delay_ms)
+                delay_ms, given = waiting.popleft()
+                frame = Frame(session.download(shown, shape, np.uint8) if given is None else given, delay_ms)
                 yield Held(frame, session.download(stays, shape[:2], np.uint8).view(np.bool_))

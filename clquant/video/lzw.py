@@ -32,7 +32,7 @@ Symbols = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], npt.NDArray[np.uin
 def packed(frames: Iterable[Drawn], loss: int, queue: CommandQueue | None) -> Iterator[tuple[gif.Frame, bytes]]:
     """Frames with their pixels packed; a pixel's colour differs by at most `loss` from its own (see `near_colors`)."""
     session = _session(queue)
-    most = min(session.limits.compute_units << 21, MOST_PIXELS) if session.limits.is_cpu else 2 * MOST_PIXELS
+    most = min(session.limits.compute_units << 20, MOST_PIXELS) if session.limits.is_cpu else 2 * MOST_PIXELS
     for batch, symbols in ahead(_batches(frames, most), 1):
         yield from zip(batch, blocks_of(symbols, loss, session), strict=True)
 
