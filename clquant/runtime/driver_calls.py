@@ -33,11 +33,15 @@ class driver_call:  # noqa: N801 - read as a function
 
 
 def begin(call: driver_call) -> None:
-    """Note a call as under way; while the process ends, other threads, all of them daemons, wait here for its end."""
+    """Note a call as under way; while the process ends, threads other than the ending one wait here first.
+
+    These are daemons, which the end stops, but for those that a function called at the end starts and waits for.
+    """
     _under_way.add(call)
     if _ending_thread is not None and threading.get_ident() != _ending_thread:
         _under_way.discard(call)
-        threading.Event().wait()
+        time.sleep(PATIENCE_SECONDS)
+        _under_way.add(call)
 
 
 def _wait_for_calls() -> None:

@@ -91,6 +91,22 @@ thread.start()
 begun.wait()
 """
 
+LATE = """
+import atexit, threading
+from portability.inputs import photo
+
+def end():
+    thread = threading.Thread(target=lambda: print(clquant.KMeansPalette(8).fit_predict(photo(9, 9)).shape))
+    thread.start()
+    thread.join()
+
+atexit.register(end)
+import clquant
+from clquant.runtime import driver_calls
+clquant.KMeansPalette(8).fit_predict(photo(9, 9))
+driver_calls.PATIENCE_SECONDS = 0.01
+"""
+
 FORKED = """
 import os, threading
 
@@ -142,6 +158,12 @@ def test_a_forked_child_does_not_wait_for_its_parents_calls() -> None:
 @pytest.mark.full
 def test_a_daemon_thread_of_others_is_left_alone() -> None:
     assert ended(OTHERS) == (0, "whole\n", "")
+
+
+@pytest.mark.full
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="no thread can be started then")
+def test_a_thread_that_is_waited_for_at_the_end_goes_on() -> None:
+    assert ended(LATE) == (0, "(9, 9)\n", "")
 
 
 @pytest.mark.full
