@@ -22,7 +22,7 @@ from clquant.histogram.merging import MAX_NARROW, OPAQUE_CELLS, HostCounts, chec
 from clquant.histogram.portions import Portion, portions
 from clquant.histogram.runs import Band, Partition, RunCounter, starts_of
 from clquant.histogram.weights import total_weight
-from clquant.images import Picture
+from clquant.images import Picture, sent_together
 from clquant.runtime import (
     Buffer,
     DeviceMemoryError,
@@ -71,7 +71,9 @@ def count_colors(
     """Count the colours of pictures of 1, 3 or 4 channels, with integer (H, W) weights; `scope` owns the result."""
     parts = list(portions(session, pictures, weights, MAX_NARROW))
     if len(parts) == 1:
-        return _Counter(session, scope, parts[0].pictures, parts[0].weights).count()
+        with session.scope() as own:
+            sent = sent_together(session, own, parts[0].pictures)
+            return _Counter(session, scope, sent, parts[0].weights).count()
     checked_total(sum(p.pixels for p in pictures))
     return merged([_on_host(session, part) for part in parts]).upload(scope)
 

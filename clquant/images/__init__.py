@@ -10,6 +10,7 @@ from clquant.images.input_rules import (
     read_many,
     read_parts,
     sent,
+    sent_together,
 )
 from clquant.images.picture import HostImage, ImageLike, Picture, buffer_of, device_arrays
 from clquant.images.picture_files import FORMATS, allow_formats
@@ -33,4 +34,5 @@ __all__ = [
     "read_parts",
     "refuse_rows",
     "sent",
+    "sent_together",
 ]

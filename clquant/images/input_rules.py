@@ -51,6 +51,7 @@ from clquant.runtime import (
     FileError,
     InvalidArgument,
     InvalidType,
+    Scope,
     Session,
     open_session,
 )
@@ -209,9 +210,14 @@ def sent(image: ImageLike, queue: CommandQueue | None) -> Iterator[tuple[Any, An
 def all_sent(pictures: Sequence[Picture], queue: CommandQueue | None) -> Iterator[tuple[Session, list[Picture]]]:
     """A session and pictures that stay on its device while several jobs share them, where all fit."""
     session = open_session(queue, device_arrays(pictures))
-    fit = 2 * sum(picture.pixels * picture.pixel_bytes for picture in pictures) <= session.limits.max_alloc
     with session.scope() as scope:
-        yield session, [picture.send(session, scope) if fit else picture for picture in pictures]
+        yield session, sent_together(session, scope, pictures)
+
+
+def sent_together(session: Session, scope: Scope, pictures: Sequence[Picture]) -> list[Picture]:
+    """Begin the uploads of pictures that several launches share, where all of them fit the device."""
+    fit = 2 * sum(picture.pixels * picture.pixel_bytes for picture in pictures) <= session.limits.max_alloc
+    return [picture.send(session, scope) if fit else picture for picture in pictures]
 
 
 def read_many(

@@ -59,6 +59,7 @@ class SpatialFit:
         session, fixed = self._session, self._fixed
         solid = fixed[fixed[:, 3] > 0]
         with session.scope() as scope:
+            self._pictures = images.sent_together(session, scope, self._pictures)
             counts = count_colors(session, scope, self._pictures, self._weights)
             clear = len(fixed) - len(solid)
             reserved = int(counts.clear and clear == 0)

@@ -16,7 +16,18 @@ from clquant import runtime
 from clquant.cli import main
 from clquant.runtime.transfer import copy
 
+from .every_verb import call_of, given_to, verbs
+
 IMAGE = np.random.default_rng(3).integers(0, 256, (61, 70, 3), dtype=np.uint8)
+
+
+def codec() -> clquant.VQCodec:
+    """A codec whose encoder looks at the picture twice."""
+    made = clquant.VQCodec(8, state_size=4, tolerance=50.0)
+    made.codebook_ = np.random.default_rng(4).integers(0, 256, (8, 4, 4, 3), dtype=np.uint8)
+    return made
+
+
 CALLS: dict[str, Callable[[], Any]] = {
     "quantize": lambda: clquant.quantize(IMAGE, 5),
     "quantize to a palette": lambda: clquant.quantize(IMAGE, ["black", "red", "white"]),
@@ -26,6 +37,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "fit_quality": lambda: clquant.KMeansPalette(9, color_space="oklab").fit_quality(IMAGE, max_mse=9000),
     "NeuQuant's fit_quality": lambda: clquant.NeuQuantCL(9).fit_quality(IMAGE, max_mse=9000),
     "the halftone": lambda: clquant.PinwheelHalftoner().transform(IMAGE),
+    "side match": lambda: codec().compress(IMAGE),
 }
 
 
@@ -41,6 +53,15 @@ def uploads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(copy.Upload, "__init__", counted)
     monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
     return begun
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("engine", "verb"), list(verbs()))
+def test_a_verb_uploads_its_picture_once(engine: str, verb: str, uploads: list[int]) -> None:
+    call, given = call_of(engine, verb), given_to(engine, verb)
+    uploads.clear()
+    call(given)
+    assert uploads.count(given.nbytes) <= 1
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -286,8 +286,8 @@ class TilePalettes(Estimator):
         InvalidArgument, InvalidType, FileError, StoppedError
             As `fit` and `predict`.
         """
-        picture = images.read(image)
-        return self.fit(picture, y, progress=progress).predict(picture, progress=progress)
+        with images.sent(image, self.queue) as (_, picture):
+            return self.fit(picture, y, progress=progress).predict(picture, progress=progress)
 
     def fit_transform(self, image: ImageLike, y: Any = None, *, progress: ProgressCallback | None = None) -> Any:
         """`fit` on one image, then `transform` of it; the image is read once.
@@ -306,8 +306,8 @@ class TilePalettes(Estimator):
         InvalidArgument, InvalidType, FileError, StoppedError
             As `fit` and `transform`.
         """
-        picture = images.read(image)
-        return self.fit(picture, y, progress=progress).transform(picture, progress=progress)
+        with images.sent(image, self.queue) as (_, picture):
+            return self.fit(picture, y, progress=progress).transform(picture, progress=progress)
 
     def tile_numbers(self, picture: Any) -> npt.NDArray[Any]:
         """The palette of each tile.

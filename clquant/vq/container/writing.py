@@ -110,19 +110,19 @@ class Compressor:
     @on_collections(_spread_write)
     def write(self, file: Sink, image: images.ImageLike, embed: bool, progress: Progress, memory: Any) -> None:
         """Write a picture to a binary file."""
-        picture = images.read_parts(image, memory=memory)
-        header = self._header(picture.height, picture.width, embed)
-        session = open_session(self.coder.queue, images.device_arrays([picture]))
         halves = Progress((lambda n, total: progress.report(n // 2, total)) if progress.wanted else None)
-        table: Any = flow.in_bands(session, picture, self.coder.encoding, halves)
-        if not isinstance(table, np.ndarray):
-            table = session.download(images.buffer_of(table), table.shape, table.dtype)
-        place = BandPlace.of(table.shape)
+        pictures = [images.read_parts(image, memory=memory)]
+        with images.all_sent(pictures, self.coder.queue) as (session, (picture,)):
+            table: Any = flow.in_bands(session, picture, self.coder.encoding, halves)
+            if not isinstance(table, np.ndarray):
+                table = session.download(images.buffer_of(table), table.shape, table.dtype)
+            place = BandPlace.of(table.shape)
 
-        def match(contexts: Contexts, model: Model, places: Table) -> Table:
-            return self._matched(session, contexts, model, picture, places, place)
+            def match(contexts: Contexts, model: Model, places: Table) -> Table:
+                return self._matched(session, contexts, model, picture, places, place)
 
-        self._write(file, header, session, table, match, progress)
+            header = self._header(picture.height, picture.width, embed)
+            self._write(file, header, session, table, match, progress)
 
     @property
     def is_matching(self) -> bool:
