@@ -60,7 +60,7 @@ class BlockCoder:
         self.rows = np.ascontiguousarray(codebook).reshape(len(codebook), -1)  # (N, K)
 
     def about(self, verb: str, resume: bool) -> About:
-        """What a job that would go on must have in common with the one before."""
+        """Return the verb and the codebook, which a resumed job must share with the one before."""
         codebook = digest_of(np.ascontiguousarray(self.codebook))
         return About(resume=resume, settings={"verb": verb, "codebook": codebook})
 

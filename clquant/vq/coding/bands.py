@@ -32,14 +32,14 @@ VARIANTS = (
 
 @dataclass(frozen=True)
 class BandLayout:
-    """How a table of indices is cut into bands, and how many rANS states share a band."""
+    """Bands of a table of indices, and the rANS states that share a band."""
 
     table_rows: int
     columns: int
 
     @functools.cached_property
     def rows(self) -> int:
-        """Of every band but the last, which may have fewer."""
+        """Rows of every band but the last, which may have fewer."""
         wanted = max(_LEAST_ROWS, -(-_BAND_BLOCKS // self.columns))
         most = min(wanted, max(1, _MOST_BLOCKS // self.columns), self.table_rows)
         count = -(-self.table_rows // most)
@@ -63,7 +63,7 @@ class BandLayout:
 
 @dataclass(frozen=True)
 class CodedBand:
-    """What a file holds of a band."""
+    """A band as a file holds it."""
 
     states: npt.NDArray[np.uint32]  # (lanes,)
     words: Words
@@ -134,7 +134,7 @@ class BandCoder:
         )
 
     def _model(self) -> dict[str, np.uint32 | Buffer]:
-        """What kernels take as `MODEL_PARAMETERS` of `cl/vq/coding/band_model.h`, by name."""
+        """Kernel arguments `MODEL_PARAMETERS` of `cl/vq/coding/band_model.h`, by name."""
         tables, shape = self._tables, self._tables.shape
         return {
             "size": np.uint32(shape.size),

@@ -43,7 +43,7 @@ PRESET: Curves = np.array([_PRESET, _PRESET], np.uint8)
 
 @dataclass(frozen=True)
 class ContextShape:
-    """How a codebook is cut into buckets and into groups that share contexts."""
+    """Buckets of a codebook, and its groups, which share contexts."""
 
     size: int  # codewords, 2..65536
     pixels: int  # of the picture: tables grow with it, so that work is in proportion to the picture
@@ -60,7 +60,7 @@ class ContextShape:
 
     @property
     def most_buckets(self) -> int:
-        """Those of the largest codebook of as many bits, which kernels are built for."""
+        """Buckets of the largest codebook of as many bits, which kernels are built for."""
         return int(1 << (self.size - 1).bit_length() // 2)
 
     @property
@@ -96,7 +96,7 @@ class ContextShape:
 
 @dataclass(frozen=True)
 class Model:
-    """What a file says of its indices."""
+    """Statistics of a file's indices, by which they are coded."""
 
     curves: Curves  # (2, 32), values of the bins above and to the left; each at most 211
     rarity: npt.NDArray[np.uint8]  # (N,), how much rarer codewords are than their sides tell, in half bits, 0..63
@@ -200,7 +200,7 @@ class Contexts:
         return ContextTables(shape, above, left, pairs, made[0][1], made[1][1], has_pairs)
 
     def _pairs(self, scope: Scope, above: Buffer, left: Buffer) -> Buffer:
-        """Where buckets' ranges begin, for every pair of neighbours."""
+        """Compute where buckets' ranges begin, for every pair of neighbours."""
         session, shape = self._session, self.shape
         begins = scope.empty(2 * (shape.groups + 1) ** 2 * (-(-shape.most_buckets // 8) * 8))
         kernel = self.program.kernel("vq_pair_buckets")
@@ -244,7 +244,7 @@ def _by_widest(
     counts: npt.NDArray[np.int64],
     chosen: npt.NDArray[np.bool_],
 ) -> npt.NDArray[np.int64]:
-    """Where the rows of each chosen part go if it is sorted by its component of the greatest variance."""
+    """Sort the rows of each chosen part by its component of the greatest variance; return their order."""
     wide = sides.astype(np.int64)
     spread = counts[:, None] * np.add.reduceat(wide**2, begins) - np.add.reduceat(wide, begins) ** 2
     parts = np.repeat(np.arange(len(begins)), counts)
@@ -259,7 +259,7 @@ def distance_bounds(side: int) -> list[int]:
 
 
 def bin_thresholds(side: int) -> tuple[int, int, int, int]:
-    """What vq/coding/contexts_lanes.cl finds the bin of a distance of this many components by: (mantissas..., bin)."""
+    """Return three mantissas and an offset, by which vq/coding/contexts_lanes.cl finds the bins of distances."""
     exponent = side.bit_length() - 1
     mantissa = side << (23 - exponent)
     lower = math.isqrt(-(-mantissa * mantissa // 2) - 1) + 1
