@@ -12,7 +12,6 @@ import numpy.typing as npt
 from clquant.images import Picture
 from clquant.runtime import Buffer, InvalidArgument, Program, Scope, Session, philox4x32, seed_key
 from clquant.training.blocks import BlockShape
-from clquant.training.spacing import Spacing
 
 MAX_WEIGHT = 4095
 MAX_PIECE, MAX_DEEP_PIECE = 1 << 22, 1 << 18  # blocks; keep 32-bit sums of cl/training/accumulate.h exact
@@ -58,17 +57,67 @@ class Piece:
     count: int = 0  # blocks that are there
 
 
-class BlockSet:
+@dataclass(frozen=True)
+class _Spacing:
+    """Strided numbers: number i is i d + (i + turn) mod d."""
+
+    distance: int  # d
+    turn: int  # which of d consecutive numbers
+
+    def numbers(self, which: Any) -> Any:
+        """The numbers of some indices."""
+        return which * self.distance + (which + self.turn) % self.distance
+
+    def first_at(self, number: int) -> int:
+        """The index of the first number that is not below one."""
+        which = number // self.distance
+        return which + int(self.numbers(which) < number)
+
+
+class Blocks:
+    """Numbered blocks, of which samples are taken to the device."""
+
+    def __init__(self, shape: BlockShape, count: int, weights: npt.NDArray[np.uint16] | None) -> None:
+        check_bound(shape, count, weights)
+        self.shape, self.count, self.weights = shape, count, weights
+
+    @property
+    def total_weight(self) -> int:
+        """The sum of the weights; the number of blocks if they have none."""
+        return self.count if self.weights is None else int(self.weights.sum(dtype=np.int64))
+
+    def sample(self, scope: Scope, size: int, stage: int, seed: int) -> BlockSet:
+        """Return about evenly spread blocks: one drawn from each of `size` runs of those that have weight, or all."""
+        places = sample_places(self.count, self.weights, size, stage, seed)
+        return self._whole(scope) if places is None else self._at(scope, places)
+
+    def in_turn(self, scope: Scope, size: int, turns: int) -> list[BlockSet]:
+        """Return sets of `size` strided blocks among those that have weight, beginning with other ones each."""
+        able = None if self.weights is None else np.flatnonzero(self.weights)
+        distance = (self.count if able is None else len(able)) // size
+        return [self._strided(scope, able, _Spacing(distance, turn), size) for turn in range(turns)]
+
+    def _strided(self, scope: Scope, able: npt.NDArray[np.int64] | None, spacing: _Spacing, size: int) -> BlockSet:
+        numbers = spacing.numbers(np.arange(size))
+        return self._at(scope, numbers if able is None else able[numbers])
+
+    def _whole(self, scope: Scope) -> BlockSet:
+        """Return all blocks that have weight, or all."""
+        raise NotImplementedError
+
+    def _at(self, scope: Scope, places: npt.NDArray[np.int64]) -> BlockSet:
+        """Return some blocks by their increasing numbers, with their weights."""
+        raise NotImplementedError
+
+
+class BlockSet(Blocks):
     """Blocks on the device, numbered through all pieces."""
 
     def __init__(
         self, session: Session, scope: Scope, shape: BlockShape, count: int, weights: npt.NDArray[np.uint16] | None
     ) -> None:
+        super().__init__(shape, count, weights)
         self._session = session
-        self.shape = shape
-        self.count = count
-        self.weights = weights
-        check_bound(shape, count, weights)
         most = MAX_DEEP_PIECE if shape.is_deep and weights is not None else MAX_PIECE
         self._most = max(1, min(most, session.limits.max_alloc // max(shape.nbytes, 8)))
         self.pieces: list[Piece] = []
@@ -115,11 +164,6 @@ class BlockSet:
             first += piece.count
         return blocks
 
-    @property
-    def total_weight(self) -> int:
-        """The sum of the weights; the number of blocks if they have none."""
-        return self.count if self.weights is None else int(self.weights.sum(dtype=np.int64))
-
     def runs(self) -> Iterator[tuple[int, Buffer, int]]:
         """The number of each piece's first block, its buffer, and how many blocks it has."""
         first = 0
@@ -160,20 +204,12 @@ class BlockSet:
                 piece.count += share
                 taken += share
 
-    def sample(self, scope: Scope, size: int, stage: int, seed: int) -> BlockSet:
-        """Return about evenly spread blocks: one drawn from each of `size` runs of those that have weight."""
-        places = sample_places(self.count, self.weights, size, stage, seed)
-        return self if places is None else self.at(scope, places)
+    def _whole(self, scope: Scope) -> BlockSet:  # noqa: ARG002
+        return self
 
-    def every(self, scope: Scope, size: int, turn: int) -> BlockSet:
-        """Return `size` strided blocks among those that have weight."""
-        if self.weights is None:
-            return self.spaced(scope, Spacing(self.count // size, turn), size)
-        places = np.flatnonzero(self.weights)
-        return self.at(scope, places[Spacing(len(places) // size, turn).numbers(np.arange(size))])
-
-    def spaced(self, scope: Scope, spacing: Spacing, size: int) -> BlockSet:
-        """Return the blocks, without weights, that a stride selects."""
+    def _strided(self, scope: Scope, able: npt.NDArray[np.int64] | None, spacing: _Spacing, size: int) -> BlockSet:
+        if able is not None:
+            return super()._strided(scope, able, spacing, size)
         session, most = self._session, self._most
         chosen = BlockSet(session, scope, self.shape, size, None)
         kernel = _program(session, self.shape, self.shape.columns).kernel("vq_gather_every")
@@ -191,12 +227,7 @@ class BlockSet:
                 done += share
         return chosen
 
-    def in_turn(self, scope: Scope, size: int, turns: int) -> list[BlockSet]:
-        """As many sets as turns, each as `every` gives it."""
-        return [self.every(scope, size, turn) for turn in range(turns)]
-
-    def at(self, scope: Scope, places: npt.NDArray[np.int64]) -> BlockSet:
-        """Return some blocks, with their weights."""
+    def _at(self, scope: Scope, places: npt.NDArray[np.int64]) -> BlockSet:
         weights = None if self.weights is None else self.weights[places]
         chosen = BlockSet(self._session, scope, self.shape, len(places), weights)
         self._gather(chosen, places)

@@ -53,7 +53,7 @@ class LazyBlocks:
     def train(self, scope: Scope, plan: training.Plan, progress: Progress) -> training.Trained:
         """Train like `training.train`."""
         portions = self._portions
-        blocks = PartedBlocks(self._session, scope, portions.shape, int(portions.starts[-1]), portions.weights, self)
+        blocks = PartedBlocks(self._session, portions.shape, int(portions.starts[-1]), portions.weights, self)
         return training.train_on(self._session, scope, blocks, plan, progress, steps_on)
 
     def sums(self, codebook: Rows, capacity: int) -> npt.NDArray[np.uint64]:

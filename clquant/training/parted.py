@@ -17,11 +17,10 @@ import numpy.typing as npt
 from clquant.runtime import DeviceError, InvalidArgument, Progress, Scope, Session
 from clquant.training import training
 from clquant.training.blocks import BlockShape
-from clquant.training.blockset import BlockSet, check_bound, sample_places
+from clquant.training.blockset import Blocks, BlockSet
 from clquant.training.codewords import Codewords
 from clquant.training.lloyd import PLACE_BITS, PLACE_MASK, Lloyd
 from clquant.training.part import Rows, Worst
-from clquant.training.spacing import Spacing
 
 Numbers = npt.NDArray[np.int64]
 
@@ -69,7 +68,7 @@ class Parts:
         found = list[training.Trained]()
         for plan, own in training.each_of(plans, progress):
             with session.scope() as scope:
-                blocks = PartedBlocks(session, scope, self.shape, self.count, weights, self)
+                blocks = PartedBlocks(session, self.shape, self.count, weights, self)
                 found.append(training.train_on(session, scope, blocks, plan, own, steps_on))
         return min(found, key=lambda trained: trained.mse)
 
@@ -101,51 +100,29 @@ class Parts:
         return np.concatenate([np.empty((0, self.shape.components), self.shape.dtype), *found])
 
 
-class PartedBlocks:
-    """Blocks that parts have, with the methods of `BlockSet` that a training calls."""
+class PartedBlocks(Blocks):
+    """Blocks that parts have; samples of them are brought here."""
 
     def __init__(
         self,
         session: Session,
-        scope: Scope,
         shape: BlockShape,
         count: int,
         weights: npt.NDArray[np.uint16] | None,
         elsewhere: Elsewhere,
     ) -> None:
-        check_bound(shape, count, weights)
-        self._session = session
-        self._scope = scope
-        self.shape = shape
-        self.count = count
-        self.weights = weights
-        self.elsewhere = elsewhere
-
-    @property
-    def total_weight(self) -> int:
-        """The sum of the weights; the number of blocks if they have none."""
-        return self.count if self.weights is None else int(self.weights.sum(dtype=np.int64))
+        super().__init__(shape, count, weights)
+        self._session, self.elsewhere = session, elsewhere
 
     def read(self, number: int) -> Rows:
         """Return blocks like `BlockSet.read`."""
         rows = self.elsewhere.rows(np.arange(self.count))
         return np.concatenate([rows, np.repeat(rows[:1], number - self.count, axis=0)])
 
-    def sample(self, scope: Scope, size: int, stage: int, seed: int) -> BlockSet:
-        """Sample like `BlockSet.sample`; if no more blocks than `size` have weight, return all of them."""
-        places = sample_places(self.count, self.weights, size, stage, seed)
-        return self._here(scope, self._able() if places is None else places)
+    def _whole(self, scope: Scope) -> BlockSet:
+        return self._at(scope, np.arange(self.count) if self.weights is None else np.flatnonzero(self.weights))
 
-    def in_turn(self, scope: Scope, size: int, turns: int) -> list[BlockSet]:
-        """Sample like `BlockSet.in_turn`."""
-        able = self._able()
-        spacings = [Spacing(len(able) // size, turn) for turn in range(turns)]
-        return [self._here(scope, able[spacing.numbers(np.arange(size))]) for spacing in spacings]
-
-    def _able(self) -> npt.NDArray[np.int64]:
-        return np.arange(self.count) if self.weights is None else np.flatnonzero(self.weights)
-
-    def _here(self, scope: Scope, places: npt.NDArray[np.int64]) -> BlockSet:
+    def _at(self, scope: Scope, places: Numbers) -> BlockSet:
         weights = None if self.weights is None else self.weights[places]
         return BlockSet.of_rows(self._session, scope, self.shape, self.elsewhere.rows(places), weights)
 
