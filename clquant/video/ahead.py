@@ -14,23 +14,24 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
-DEPTH = 1
 _END = object()
 _LENGTH = struct.Struct("<Q")
 
 
-def ahead(items: Iterable[T], depth: int = DEPTH) -> Iterator[T]:
+def ahead(items: Iterable[T], depth: int = 1) -> Iterator[T]:
     """Yield items that a thread takes from an iterable, up to `depth` of them early; its errors come at their turn."""
-    ready: queue.Queue[Any] = queue.Queue(depth)
-    stopped = threading.Event()
+    ready: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    room, stopped = threading.Semaphore(depth), threading.Event()
 
     def take() -> None:
         try:
-            for item in items:
+            source = iter(items)
+            while room.acquire() and not stopped.is_set():
+                item = next(source, _END)
                 ready.put((item, None))
-                if stopped.is_set():
+                if item is _END:
                     return
-            ready.put((_END, None))
+                del item  # not kept while it waits for room
         except BaseException as error:  # raised where the item was to come
             ready.put((_END, error))
 
@@ -43,13 +44,12 @@ def ahead(items: Iterable[T], depth: int = DEPTH) -> Iterator[T]:
                 raise error
             if item is _END:
                 return
+            room.release()
             yield item
     finally:
         stopped.set()
-        while thread.is_alive():  # it may wait for room
-            while not ready.empty():
-                ready.get()
-            thread.join(0.01)
+        room.release()
+        thread.join()
 
 
 class Spool(Generic[T]):

@@ -33,7 +33,7 @@ def packed(frames: Iterable[Drawn], loss: int, queue: CommandQueue | None) -> It
     """Frames with their pixels packed; a pixel's colour differs by at most `loss` from its own (see `near_colors`)."""
     session = _session(queue)
     most = min(session.limits.compute_units << 20, MOST_PIXELS) if session.limits.is_cpu else 2 * MOST_PIXELS
-    for batch, symbols in ahead(_batches(frames, most), 1):
+    for batch, symbols in ahead(_batches(frames, most)):
         yield from zip(batch, blocks_of(symbols, loss, session), strict=True)
 
 
