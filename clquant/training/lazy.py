@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.images import Picture
-from clquant.runtime import Progress, Scope, Session, seed_key
-from clquant.training import training
+from clquant.runtime import Scope, Session, seed_key
 from clquant.training.blocks import BlockShape
 from clquant.training.blockset import BlockSet
 from clquant.training.codewords import Codewords
 from clquant.training.lloyd import Lloyd
 from clquant.training.part import Rows, Worst, blocks_at
-from clquant.training.parted import PartedBlocks, cut_numbers, steps_on
+from clquant.training.parted import Parts
 
 # Pictures are read whole if memory holds this many copies of them.
 COPIES_IN_MEMORY = 4
@@ -25,12 +24,17 @@ _MOST_SIZES = 2  # of portions whose buffers are kept; at least two, as totals g
 Weights = npt.NDArray[np.uint16] | None
 
 
-class Portions:
-    """Blocks in portions that follow each other, each of which is sent to the device when its turn comes."""
+class LazyBlocks(Parts):
+    """Blocks in portions, each of which is sent to the device when its turn comes."""
 
-    def __init__(self, shape: BlockShape, counts: Sequence[int], weights: Weights) -> None:
-        self.shape, self.weights = shape, weights
-        self.starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    def __init__(
+        self, session: Session, scope: Scope, shape: BlockShape, counts: Sequence[int], weights: Weights
+    ) -> None:
+        super().__init__(shape, counts)
+        self._session, self._scope, self._weights = session, scope, weights
+        self._words: Codewords | None = None
+        self._held: dict[int, tuple[Scope, BlockSet, Lloyd]] = {}
+        scope.at_end(lambda: self._release(0))
 
     def write(self, number: int, blocks: BlockSet) -> None:
         """Fill a set, which has room for just a portion's blocks."""
@@ -40,21 +44,9 @@ class Portions:
         """Return some of a portion's blocks, (count, K)."""
         raise NotImplementedError
 
-
-class LazyBlocks:
-    """Sums over all portions, as `parted.Elsewhere` has them."""
-
-    def __init__(self, session: Session, scope: Scope, portions: Portions) -> None:
-        self._session, self._scope, self._portions = session, scope, portions
-        self._words: Codewords | None = None
-        self._held: dict[int, tuple[Scope, BlockSet, Lloyd]] = {}
-        scope.at_end(lambda: self._release(0))
-
-    def train(self, scope: Scope, plan: training.Plan, progress: Progress) -> training.Trained:
-        """Train like `training.train`."""
-        portions = self._portions
-        blocks = PartedBlocks(self._session, portions.shape, int(portions.starts[-1]), portions.weights, self)
-        return training.train_on(self._session, scope, blocks, plan, progress, steps_on)
+    def picked(self, wanted: dict[int, npt.NDArray[np.int64]]) -> Sequence[Rows]:
+        """Blocks of some portions; others are not read."""
+        return [self.read(number, places) for number, places in wanted.items()]
 
     def sums(self, codebook: Rows, capacity: int) -> npt.NDArray[np.uint64]:
         """Sums of the blocks of each codeword, (size, K + 1), the last column their weights."""
@@ -74,7 +66,7 @@ class LazyBlocks:
             lloyd.queue_statistics()
             levels, places = lloyd.read_worst()
             places = np.where(levels > 0, places, 0)
-            own = Worst(levels, self._portions.starts[number] + places, self._portions.read(number, places))
+            own = Worst(levels, self.starts[number] + places, self.read(number, places))
             found = own if found is None else found.worse(own)
         assert found is not None, "there are blocks"
         return found
@@ -87,27 +79,20 @@ class LazyBlocks:
             total += lloyd.read_squares()
         return total
 
-    def rows(self, numbers: npt.NDArray[np.int64]) -> Rows:
-        """Blocks by their increasing numbers; portions without any are not read."""
-        portions = self._portions
-        found = [portions.read(number, places) for number, places in cut_numbers(numbers, portions.starts)]
-        return np.concatenate([np.empty((0, portions.shape.components), portions.shape.dtype), *found])
-
     def _steps(self, capacity: int, codebook: Rows | None = None) -> Iterator[tuple[int, Lloyd]]:
         """Each portion's number, and steps on its blocks over a codebook."""
         if self._words is None or capacity > self._words.capacity:
             self._release(0)
-            self._words = Codewords(self._session, self._scope, self._portions.shape, capacity)
+            self._words = Codewords(self._session, self._scope, self.shape, capacity)
         if codebook is not None:
             self._session.write(self._words.moved, np.ascontiguousarray(codebook))
             self._words.commit(len(codebook))
-        weights = self._portions.weights
-        for number, (first, end) in enumerate(itertools.pairwise(self._portions.starts.tolist())):
+        for number, (first, end) in enumerate(itertools.pairwise(self.starts.tolist())):
             blocks, lloyd = self._steps_of(end - first, self._words)
-            self._portions.write(number, blocks)
+            self.write(number, blocks)
             for piece in blocks.pieces:
-                if weights is not None:
-                    self._session.write(piece.weights, weights[first : first + piece.count])
+                if self._weights is not None:
+                    self._session.write(piece.weights, self._weights[first : first + piece.count])
                 first += piece.count
             yield number, lloyd
 
@@ -115,9 +100,9 @@ class LazyBlocks:
         """A set with room for a portion, and steps on it."""
         if count not in self._held:
             self._release(_MOST_SIZES - 1)
-            weights = None if self._portions.weights is None else np.ones(count, np.uint16)
+            weights = None if self._weights is None else np.ones(count, np.uint16)
             scope = self._session.scope().__enter__()
-            blocks = BlockSet(self._session, scope, self._portions.shape, count, weights)
+            blocks = BlockSet(self._session, scope, self.shape, count, weights)
             for piece in blocks.pieces:
                 piece.count = piece.capacity
             self._held[count] = scope, blocks, Lloyd(self._session, scope, blocks, words, seed_key(0))
@@ -130,17 +115,17 @@ class LazyBlocks:
             self._held.pop(next(iter(self._held)))[0].__exit__(None, None, None)
 
 
-class PictureBands(Portions):
+class PictureBands(LazyBlocks):
     """The blocks of pictures of which some are read in bands."""
 
     def __init__(
         self,
         session: Session,
+        scope: Scope,
         pictures: Sequence[Picture],
-        weights: list[npt.NDArray[np.uint16]] | None,
+        weights: Weights,
         shape: BlockShape,
     ) -> None:
-        self._session = session
         self._last: tuple[int, npt.NDArray[Any]] | None = None
         high = min(_rows_at_once(picture, shape) for picture in pictures)
         self._bands = [
@@ -149,11 +134,10 @@ class PictureBands(Portions):
             for row in range(0, picture.height, high)
         ]
         tables = [shape.table_shape(row1 - row0, picture.width) for picture, row0, row1 in self._bands]
-        flat = None if weights is None else np.concatenate([own.ravel() for own in weights])
-        super().__init__(shape, [rows * columns for rows, columns in tables], flat)
+        super().__init__(session, scope, shape, [rows * columns for rows, columns in tables], weights)
 
     def write(self, number: int, blocks: BlockSet) -> None:
-        """See `Portions`."""
+        """See `LazyBlocks`."""
         pixels = self._pixels(number)
         height, width, channels = pixels.shape
         for piece in blocks.pieces:
@@ -161,7 +145,7 @@ class PictureBands(Portions):
         blocks.add(Picture(height, width, channels, channels == 1, array=pixels))
 
     def read(self, number: int, places: npt.NDArray[np.int64]) -> Rows:
-        """See `Portions`."""
+        """See `LazyBlocks`."""
         return blocks_at(self._pixels(number), self.shape, places)
 
     def _pixels(self, number: int) -> npt.NDArray[Any]:

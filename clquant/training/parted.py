@@ -8,8 +8,8 @@ here, and steps on these ask nobody.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,52 +25,18 @@ from clquant.training.part import Rows, Worst
 Numbers = npt.NDArray[np.int64]
 
 
-class Elsewhere(Protocol):
-    """What computes over all parts, wherever these are; `capacity` is the most codewords that will come."""
-
-    def sums(self, codebook: Rows, capacity: int) -> npt.NDArray[np.uint64]:
-        """Add up `Part.sums` for a codebook (size, K)."""
-
-    def worst(self, codebook: Rows, capacity: int) -> Worst:
-        """Find the worst block of each codeword."""
-
-    def squares(self, capacity: int) -> int:
-        """Add up the weighted squared lengths of all blocks."""
-
-    def rows(self, numbers: Numbers) -> Rows:
-        """Return blocks (count, K) by their increasing numbers among all."""
-
-
-def cut_numbers(numbers: Numbers, starts: Numbers) -> Iterator[tuple[int, Numbers]]:
-    """The parts that have some of increasing numbers, each with its own, counted from where it starts."""
-    ends = np.searchsorted(numbers, starts)
-    for i, (low, high) in enumerate(itertools.pairwise(ends)):
-        if low < high:
-            yield i, numbers[low:high] - starts[i]
-
-
 class Parts:
-    """Blocks in parts that follow each other: `Elsewhere` by reductions over the parts."""
+    """Blocks in parts that follow each other, wherever these are; `capacity` is the most codewords that will come."""
 
     def __init__(self, shape: BlockShape, counts: Sequence[int]) -> None:
         self.shape = shape
         self.starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 
-    @property
-    def count(self) -> int:
-        """How many blocks there are."""
-        return int(self.starts[-1])
-
     def train(
         self, session: Session, weights: Any, plans: Sequence[training.Plan], progress: Progress
     ) -> training.Trained:
         """Train by each plan like `training.train`; return the training of least error, the first of equals."""
-        found = list[training.Trained]()
-        for plan, own in training.each_of(plans, progress):
-            with session.scope() as scope:
-                blocks = PartedBlocks(session, self.shape, self.count, weights, self)
-                found.append(training.train_on(session, scope, blocks, plan, own, steps_on))
-        return min(found, key=lambda trained: trained.mse)
+        return training.train_each(session, PartedBlocks(session, self, weights), plans, progress, steps_on)
 
     def reduced(self, method: str, *args: Any) -> Any:
         """Call a method of each part, and merge the results by `part.MERGES`."""
@@ -81,7 +47,7 @@ class Parts:
         raise NotImplementedError
 
     def sums(self, codebook: Rows, capacity: int) -> npt.NDArray[np.uint64]:
-        """Add up `Part.sums`."""
+        """Add up `Part.sums` for a codebook (size, K)."""
         found: npt.NDArray[np.uint64] = self.reduced("sums", codebook, capacity)
         return found
 
@@ -95,28 +61,22 @@ class Parts:
         return int(self.reduced("squares", capacity))
 
     def rows(self, numbers: Numbers) -> Rows:
-        """Return blocks by their numbers, each from the part that has it."""
-        found = self.picked(dict(cut_numbers(numbers, self.starts)))
+        """Return blocks (count, K) by their increasing numbers, each from the part that has it."""
+        cuts = itertools.pairwise(np.searchsorted(numbers, self.starts))
+        found = self.picked({i: numbers[low:high] - self.starts[i] for i, (low, high) in enumerate(cuts) if low < high})
         return np.concatenate([np.empty((0, self.shape.components), self.shape.dtype), *found])
 
 
 class PartedBlocks(Blocks):
     """Blocks that parts have; samples of them are brought here."""
 
-    def __init__(
-        self,
-        session: Session,
-        shape: BlockShape,
-        count: int,
-        weights: npt.NDArray[np.uint16] | None,
-        elsewhere: Elsewhere,
-    ) -> None:
-        super().__init__(shape, count, weights)
-        self._session, self.elsewhere = session, elsewhere
+    def __init__(self, session: Session, parts: Parts, weights: npt.NDArray[np.uint16] | None) -> None:
+        super().__init__(parts.shape, int(parts.starts[-1]), weights)
+        self._session, self.parts = session, parts
 
     def read(self, number: int) -> Rows:
         """Return blocks like `BlockSet.read`."""
-        rows = self.elsewhere.rows(np.arange(self.count))
+        rows = self.parts.rows(np.arange(self.count))
         return np.concatenate([rows, np.repeat(rows[:1], number - self.count, axis=0)])
 
     def _whole(self, scope: Scope) -> BlockSet:
@@ -124,7 +84,7 @@ class PartedBlocks(Blocks):
 
     def _at(self, scope: Scope, places: Numbers) -> BlockSet:
         weights = None if self.weights is None else self.weights[places]
-        return BlockSet.of_rows(self._session, scope, self.shape, self.elsewhere.rows(places), weights)
+        return BlockSet.of_rows(self._session, scope, self.shape, self.parts.rows(places), weights)
 
 
 class PartedLloyd(Lloyd):
@@ -140,11 +100,11 @@ class PartedLloyd(Lloyd):
         if len(self._worst_rows.pieces) != 1:
             raise DeviceError(f"the device holds no {words.capacity} codewords of {blocks.shape.components} bytes")
         self._total = blocks.total_weight
-        self._elsewhere = blocks.elsewhere
+        self._parts = blocks.parts
         self._answer: tuple[bytes, npt.NDArray[np.uint64]] | None = None
         self._worst_of: bytes | None = None
         super().__init__(session, scope, self._worst_rows, words, key)
-        self._session.write(self._squares, np.array([self._elsewhere.squares(words.capacity)], np.uint64))
+        self._session.write(self._squares, np.array([self._parts.squares(words.capacity)], np.uint64))
 
     def _weight(self) -> int:
         return self._total
@@ -152,7 +112,7 @@ class PartedLloyd(Lloyd):
     def _queue_sums(self) -> None:
         codebook = self._words.read()
         if self._answer is None or self._answer[0] != codebook.tobytes():
-            self._answer = codebook.tobytes(), self._elsewhere.sums(codebook, self._words.capacity)
+            self._answer = codebook.tobytes(), self._parts.sums(codebook, self._words.capacity)
         totals = self._answer[1]
         words = codebook.astype(np.uint64)
         # |c|^2 n - 2 c.S, which may wrap below 0, as in vq_fold.
@@ -169,7 +129,7 @@ class PartedLloyd(Lloyd):
         if self._worst_of == codebook.tobytes():
             return
         self._worst_of = codebook.tobytes()
-        found = self._elsewhere.worst(codebook, self._words.capacity)
+        found = self._parts.worst(codebook, self._words.capacity)
         if found.levels.max() >> (32 - PLACE_BITS):
             raise InvalidArgument("levels of errors do not fit 10 bits")
         packed = found.levels << PLACE_BITS | (PLACE_MASK - np.arange(len(codebook), dtype=np.uint32))

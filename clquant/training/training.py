@@ -7,7 +7,7 @@ Linde, Buzo and Gray 1980 (Lloyd steps); Zeger, Vaisey and Gersho 1992 (noise on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -113,11 +113,16 @@ def train(
         return train_on(session, scope, blocks, plan, progress, Lloyd)
 
 
-def each_of(plans: Sequence[Plan], progress: Progress) -> Iterator[tuple[Plan, Progress]]:
-    """Plans that are trained one after the other, with the progress of each."""
-    stages = [2 + plan.refine for plan in plans]
+def train_each(
+    session: Session, blocks: Any, plans: Sequence[Plan], progress: Progress, steps: Callable[..., Lloyd]
+) -> Trained:
+    """Train by each plan on blocks that are there already; return the training of least error, the first of equals."""
+    stages, found = [2 + plan.refine for plan in plans], list[Trained]()
     for number, plan in enumerate(plans):
-        yield plan, progress.part(sum(stages[:number]), sum(stages))
+        with session.scope() as scope:
+            part = progress.part(sum(stages[:number]), sum(stages))
+            found.append(train_on(session, scope, blocks, plan, part, steps))
+    return min(found, key=lambda trained: trained.mse)
 
 
 def train_on(

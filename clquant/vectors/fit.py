@@ -15,7 +15,7 @@ from clquant.flow.executors import executor_of
 from clquant.runtime import Array, CommandQueue, Progress, Scope, open_session
 from clquant.training import training
 from clquant.training.blockset import BlockSet
-from clquant.training.lazy import LazyBlocks, Portions, Weights
+from clquant.training.lazy import LazyBlocks, Weights
 from clquant.training.lloyd import Lloyd
 from clquant.training.part import Part
 from clquant.vectors.device_rows import DeviceRows
@@ -71,26 +71,20 @@ class HeldRows:
         shape = fixed.shape(source.components)
         room = session.limits.global_memory // _DEVICE_SHARE
         in_portions = source.count * shape.nbytes > room or (source.is_lazy and source.nbytes > self._memory)
-        best: training.Trained | None = None
         with session.scope() as scope:
-            blocks = None if in_portions else self._blocks(fixed, weights, scope)
-            steps = self._lazy(scope, fixed, weights)
-            for plan, part in training.each_of(plans, progress):
-                with session.scope() as inner:
-                    if blocks is None:
-                        found = steps.train(inner, plan, part)
-                    else:
-                        found = training.train_on(session, inner, blocks, plan, part, Lloyd)
-                best = found if best is None or found.mse < best.mse else best
-            assert best is not None, "there is a plan"
-            runs = runs_of(self._rows, fixed) if blocks is None else blocks.runs()
+            if in_portions:
+                portions, runs = RowPortions(scope, self._rows, fixed, weights), runs_of(self._rows, fixed)
+                best = portions.train(session, weights, plans, progress)
+            else:
+                blocks = self._blocks(fixed, weights, scope)
+                best, runs = training.train_each(session, blocks, plans, progress, Lloyd), blocks.runs()
             labels = nearest(session, best.codebook, shape, runs, source.count, source.is_on_device)
         return best, labels
 
     def totals(self, fixed: FixedPoint, weights: Weights, words: Words) -> npt.NDArray[np.uint64]:
         """Sums of the rows of each codeword, (k, d + 1), the last column their weights."""
         with self._session.scope() as scope:
-            return self._lazy(scope, fixed, weights).sums(words, len(words))
+            return RowPortions(scope, self._rows, fixed, weights).sums(words, len(words))
 
     def nearest(self, _: Any, fixed: FixedPoint, words: Words) -> Labels:
         """The index of the nearest codeword of each row."""
@@ -111,9 +105,6 @@ class HeldRows:
             total += int(own.sum())
         return total
 
-    def _lazy(self, scope: Scope, fixed: FixedPoint, weights: Weights) -> LazyBlocks:
-        return LazyBlocks(self._session, scope, RowPortions(self._rows, fixed, weights))
-
     def _blocks(self, fixed: FixedPoint, weights: Weights, scope: Scope) -> BlockSet:
         """All rows on the device as whole numbers."""
         count, shape = self._source.count, fixed.shape(self._source.components)
@@ -125,23 +116,23 @@ class HeldRows:
         return blocks
 
 
-class RowPortions(Portions):
+class RowPortions(LazyBlocks):
     """Rows that the device makes whole numbers of, a step at a time."""
 
-    def __init__(self, rows: DeviceRows, fixed: FixedPoint, weights: Weights) -> None:
-        self._rows, self._fixed = rows, fixed
+    def __init__(self, scope: Scope, rows: DeviceRows, fixed: FixedPoint, weights: Weights) -> None:
         counts = [end - first for first, end in rows.steps(0, rows.source.count)]
-        super().__init__(fixed.shape(rows.source.components), counts, weights)
+        super().__init__(rows.session, scope, fixed.shape(rows.source.components), counts, weights)
+        self._rows, self._fixed = rows, fixed
 
     def write(self, number: int, blocks: BlockSet) -> None:
-        """See `Portions`."""
+        """See `LazyBlocks`."""
         first = int(self.starts[number])
         for piece in blocks.pieces:
             self._rows.write(self._fixed, first, first + piece.count, piece.blocks)
             first += piece.count
 
     def read(self, number: int, places: npt.NDArray[np.int64]) -> Words:
-        """See `Portions`."""
+        """See `LazyBlocks`."""
         begin = int(self.starts[number] + places.min())
         rows = self._rows.read(begin, int(self.starts[number] + places.max()) + 1)[places - places.min()]
         return self._fixed.encode(finite(rows, begin), begin)

@@ -15,7 +15,7 @@ from clquant.images.collections import Later, expanded
 from clquant.runtime import InvalidArgument, Progress, ProgressCallback, open_session
 from clquant.training import training
 from clquant.training.blocks import BlockShape, check_block_shape
-from clquant.training.lazy import COPIES_IN_MEMORY, LazyBlocks, PictureBands
+from clquant.training.lazy import COPIES_IN_MEMORY, PictureBands
 from clquant.training.part import Part
 from clquant.training.search import MAX_CODEBOOK
 
@@ -83,8 +83,8 @@ def fit(
     if all(picture.lazy is None for picture in pictures):
         return training.train(session, pictures, weights, shape, plan, reporter), shape
     with session.scope() as scope:
-        blocks = LazyBlocks(session, scope, PictureBands(session, pictures, weights, shape))
-        return blocks.train(scope, plan, reporter), shape
+        bands = PictureBands(session, scope, pictures, _flat(weights), shape)
+        return bands.train(session, _flat(weights), [plan], reporter), shape
 
 
 def _read(given: Any, listed: Sequence[Any], memory: int) -> list[Picture]:
