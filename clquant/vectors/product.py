@@ -58,9 +58,10 @@ class ProductQuantizer(CodeQuantizer):
 
     Notes
     -----
-    Rotated rows are rounded to 8 bits if rows have 8, such that at most one number of 2^14 is beyond them, else to 16
-    bits, such that the longest row of `fit` fits; `inertia_` is of these. The rotation is learned on the host by sums
-    and products of floats that are exact, or rounded one by one, so it has the same bits with every BLAS.
+    What is read in portions is read for each sub-space. Rotated rows are rounded to 8 bits if rows have 8, such that at
+    most one number of 2^14 is beyond them, else to 16 bits, such that the longest row of `fit` fits; `inertia_` is of
+    these. The rotation is learned on the host by sums and products of floats that are exact, or rounded one by one, so
+    it has the same bits with every BLAS.
 
     Examples
     --------
