@@ -9,6 +9,8 @@ import re
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from clquant import images
 from clquant.cli import batch, common, executors, inputs, streams, terminal
 from clquant.cli import large as large_files
@@ -119,7 +121,7 @@ def _spread(args: argparse.Namespace, source: Source, target: str | None) -> Any
 
 def _frames(args: argparse.Namespace, source: Source) -> list[Any]:
     """Read all frames of an input, on a worker."""
-    return films.all_frames(args, source, _settled(args, load(source, args.icc == "keep")))
+    return [np.asarray(one) for one in films.all_frames(args, source, _settled(args, load(source, args.icc == "keep")))]
 
 
 def _settled(args: argparse.Namespace, loaded: Loaded) -> Loaded:
