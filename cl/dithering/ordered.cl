@@ -7,8 +7,8 @@
 /* One of two entries per pixel.
  * NDRange: 2-D, columns by rows of the band, a work-item per pixel, guarded by width and n. pixels (n, CHANNELS) Sample;
  * out (n) INDEX; n pixels in rows of width; row 0 is the picture's first_row; mask (side, side) int, side a power of
- * two, a permutation of 0..side^2 - 1, repeated over the picture; mixes (k, NEIGHBOURS); n_entries = k; speck: the
- * largest gap, in values, of an entry that is no speck; strength 0..256 scales the share of the second entry. */
+ * two, a permutation of 0..side^2 - 1, repeated over the picture; mixes (k, NEIGHBOURS); n_entries = k; speck: as
+ * in dithering/reach.h; strength 0..256 scales the share of the second entry. */
 __kernel void dither_ordered(PALETTE_PARAMETERS, __global const Sample *pixels, __global INDEX *out, ulong n,
                              __global const Mix *mixes, int n_entries, int speck, uint width, uint first_row,
                              __global const int *mask, uint side, int strength)

@@ -9,8 +9,8 @@
  * are (f - least) / (1 - least); least is a tenth where b is half of the space's range or more from a, less in
  * proportion where it is nearer, and 0 in palettes of few colours.
  *
- * An entry with a gap over `speck` to the pixel is a speck: one that is nearest gives way to that of dithering/reach.h, and
- * where a is none, b is a speck only if f |b - a|_G^2, what the mix gains over f, is above PENALTY.
+ * A speck (dithering/reach.h) that is the nearest entry gives way as there, and where a is none, b is one only if
+ * f |b - a|_G^2, what the mix gains over f, is above PENALTY.
  *
  * Of the two, the lighter one stands where the mask's threshold is below its share, so that pixels in which a and b
  * change roles use the mask alike. The thresholds are (t + 1/2) / n for mask values t = 0..n - 1.

@@ -1,7 +1,6 @@
 /* What keeps dithers near a pixel's colour; after mapping/nearest.h. Kernels take bounds (entries) int4: the most of the
  * error that an entry passes on, of its first component and the alpha, of the others, and of the pinwheel's errors in
- * 1/16; n_entries; speck: the largest gap, in values, of an entry that is no
- * speck (clquant/dithering/bounds.py).
+ * 1/16; n_entries; speck: entries with a larger `gap` to a pixel's colour are specks (clquant/dithering/bounds.py).
  *
  * Constants: PENALTY, what is added to a speck's squared distance.
  */

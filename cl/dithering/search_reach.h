@@ -5,8 +5,8 @@
  */
 #include "mapping/nearest.h"
 
-/* What a pixel takes in place of a speck, an entry with a gap over `speck`: these cost `penalty` more. point: -2 times the
- * point whose nearest entry is wanted; barred: an entry that is not to be taken, or -1. */
+/* What a pixel takes in place of a speck, an entry with a gap over `speck` to its colour: these cost `penalty`
+ * more. point: -2 times the point whose nearest entry is wanted; barred: an entry that is not to be taken, or -1. */
 int entry_in_reach(int4 color, float4 point, __global const float4 *entries, __global const float *norms, int n_entries,
                    int barred, __global const int4 *colors, int speck, float penalty)
 {

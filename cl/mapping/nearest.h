@@ -101,18 +101,6 @@ int gap(int4 a, int4 b)
 #endif
 }
 
-/* The entry of the least gap to a colour, the lowest of equals. */
-int closest_entry(int4 color, __global const int4 *colors, int count)
-{
-    int least = INT_MAX, closest = 0;
-    for (int i = 0; i < count; i++) {
-        const int off = gap(color, colors[i]);
-        closest = off < least ? i : closest;
-        least = min(off, least);
-    }
-    return closest;
-}
-
 /* Whether a pixel has alpha 0; where the palette has no entry for those, says so in `missing` (every writer writes the
  * same value). */
 int is_transparent(int4 color, int transparent, __global int *missing)

@@ -58,30 +58,29 @@ inline void load(__global const uchar *image, const pixels_t *pixels, lanes_t *v
     value[2] = (lanes_t)(EACH_LANE(value_of, image + CHANNELS - 1, pixels));
 }
 
-/* The nearest entries of the lanes' values. */
-inline void search(PARAMETERS, const lanes_t *value, uint *entries)
+/* The nearest entries of the lanes' values, and their points. */
+inline void search(PARAMETERS, const lanes_t *value, uint *entries, int8 *point)
 {
     int at[COMPONENTS][LANES];
     uint keys[LANES], cells[LANES];
-    int8 color[COMPONENTS];
     for (int c = 0; c < COMPONENTS; ++c) {
-        color[c] = convert_int8(value[c]);
-        vstore8(color[c], 0, at[c]);
+        point[c] = convert_int8(value[c]);
+        vstore8(point[c], 0, at[c]);
     }
-    vstore8(as_uint8(color[0] | color[1] << 8 | color[2] << 16) | 255u << 24, 0, keys);
+    vstore8(as_uint8(point[0] | point[1] << 8 | point[2] << 16) | 255u << 24, 0, keys);
 #if SPACE
 #pragma unroll
     for (uint lane = 0; lane < LANES; ++lane) {
-        const int4 point = space_coordinates((int4)(at[0][lane], at[1][lane], at[2][lane], 255), tables);
-        at[0][lane] = point.x;
-        at[1][lane] = point.y;
-        at[2][lane] = point.z;
+        const int4 found = space_coordinates((int4)(at[0][lane], at[1][lane], at[2][lane], 255), tables);
+        at[0][lane] = found.x;
+        at[1][lane] = found.y;
+        at[2][lane] = found.z;
     }
     for (int c = 0; c < COMPONENTS; ++c)
-        color[c] = vload8(0, at[c]);
+        point[c] = vload8(0, at[c]);
 #endif
-    const int8 layer = (color[2] >> shift) * grid.y + (color[1] >> shift);
-    vstore8(as_uint8(layer * grid.x + (color[0] >> shift)), 0, cells);
+    const int8 layer = (point[2] >> shift) * grid.y + (point[1] >> shift);
+    vstore8(as_uint8(layer * grid.x + (point[0] >> shift)), 0, cells);
 #pragma unroll
     for (uint lane = 0; lane < LANES; ++lane)
         entries[lane] = nearest_in_lanes(&at[0][lane], LANES, keys[lane], spans[cells[lane]], blocks);
@@ -105,12 +104,20 @@ inline lanes_t show_entries(__global const uint *shades, const uint *entries, la
     return convert_short8(found >> 24u);
 }
 
-/* `entry_in_reach` of a lane's pixel; its values and those of its aim are LANES apart. */
-inline uint lane_in_reach(PARAMETERS, const int *at, const int *aim)
+/* `entry_in_reach` of the lanes' points. */
+inline uint8 lanes_in_reach(PARAMETERS, const int8 *point, const lanes_t *color)
 {
-    const int4 color = (int4)(at[0], at[LANES], at[2 * LANES], 255);
-    const int4 point = space_coordinates((int4)(aim[0], aim[LANES], aim[2 * LANES], 255), tables);
-    return (uint)entry_in_reach(point, color, points, colors, n_entries, speck);
+    int8 least = INT_MAX, nearest = 0;
+    for (int i = 0; i < n_entries; i++) {
+        const int4 at = points[i];
+        const lanes_t value[COMPONENTS] = {(short)colors[i].x, (short)colors[i].y, (short)colors[i].z};
+        const int8 x = point[0] - at.x, y = point[1] - at.y, z = point[2] - at.z;
+        const int8 far = convert_int8(gap_in_lanes(color, value)) > speck;
+        const int8 distance = x * x + y * y + z * z + (far & PENALTY);
+        nearest = distance < least ? i : nearest;
+        least = min(distance, least);
+    }
+    return as_uint8(nearest);
 }
 
 /* Shows the lanes' pixels. `errors` holds what is added to them, and gets what they pass on, which is 0 outside. */
@@ -121,19 +128,14 @@ inline void show(PARAMETERS, const pixels_t *pixels, lanes_t *errors)
     load(image, pixels, color);
     for (int c = 0; c < COMPONENTS; ++c)
         value[c] = clamp(color[c] + errors[c], (lanes_t)0, (lanes_t)255);
-    search(NEEDED, value, entries);
+    int8 point[COMPONENTS];
+    search(NEEDED, value, entries, point);
     lanes_t most = show_entries(shades, entries, shown);
-    const lanes_t off = gap_in_lanes(color, shown);
-    const ulong2 far = as_ulong2(off > (lanes_t)(short)speck);
-    if (far.x | far.y) {
-        int at[COMPONENTS * LANES], aims[COMPONENTS * LANES];
-        short gaps[LANES];
-        for (int c = 0; c < COMPONENTS; ++c)
-            vstore8(convert_int8(color[c]), c, at), vstore8(convert_int8(value[c]), c, aims);
-        vstore8(off, 0, gaps);
-        for (uint lane = 0; lane < LANES; ++lane)
-            if (gaps[lane] > speck)
-                entries[lane] = lane_in_reach(NEEDED, at + lane, aims + lane);
+    const lanes_t far = gap_in_lanes(color, shown) > (lanes_t)(short)speck;
+    const ulong2 any_far = as_ulong2(far);
+    if (any_far.x | any_far.y) {
+        const uint8 near = lanes_in_reach(NEEDED, point, color);
+        vstore8(convert_int8(far) ? near : vload8(0, entries), 0, entries);
         most = show_entries(shades, entries, shown);
     }
     for (uint lane = 0; lane < LANES; ++lane)
