@@ -10,8 +10,8 @@ import numpy as np
 from clquant import flow, params
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import MOST_COLORS, as_palette
+from clquant.flow.executors import on_collections
 from clquant.images import ImageLike, sent
-from clquant.images.foreign import is_dask
 from clquant.kmeans import KMeansPalette
 from clquant.palette import engine
 from clquant.runtime import CommandQueue, ProgressCallback
@@ -94,6 +94,22 @@ class DominantColor(NamedTuple):
     share: float
 
 
+def _spread_dominant_colors(
+    executor: Any,
+    image: Any,
+    count: int = 5,
+    *,
+    color_space: str = "oklab",
+    random_state: Any = 0,
+    queue: CommandQueue | None = None,
+) -> list[DominantColor]:
+    """Find the colours like `dominant_colors`; workers count the pixels of each."""
+    learner = _of_few(count, color_space, random_state, queue)
+    counts: Any = np.bincount(learner.fit_predict(image).ravel(), minlength=len(learner.palette_))
+    return _by_frequency(learner, executor.values([counts])[0])
+
+
+@on_collections(_spread_dominant_colors)
 def dominant_colors(
     image: ImageLike,
     count: int = 5,
@@ -133,15 +149,17 @@ def dominant_colors(
     >>> clquant.dominant_colors(image, 2)
     [DominantColor(color='#0000ff', share=0.75), DominantColor(color='#ff0000', share=0.25)]
     """
-    learner = KMeansPalette(
-        params.integer("count", count, 2, 256), color_space=color_space, random_state=random_state, queue=queue
-    )
+    learner = _of_few(count, color_space, random_state, queue)
     indices: Any = learner.fit_predict(image)
-    if is_dask(indices):
-        counts: Any = np.bincount(indices.ravel(), minlength=len(learner.palette_))
-        counts = counts.compute()
-    else:
-        counts = IndexedImage.of_own(indices, learner.palette_).counts()
+    return _by_frequency(learner, IndexedImage.of_own(indices, learner.palette_).counts())
+
+
+def _of_few(count: int, color_space: str, random_state: Any, queue: CommandQueue | None) -> KMeansPalette:
+    wanted = params.integer("count", count, 2, 256)
+    return KMeansPalette(wanted, color_space=color_space, random_state=random_state, queue=queue)
+
+
+def _by_frequency(learner: KMeansPalette, counts: Any) -> list[DominantColor]:
     names = learner.palette_.hex()
     order = np.argsort(-counts, kind="stable")
     return [DominantColor(names[i], int(counts[i]) / int(counts.sum())) for i in order if counts[i]]

@@ -27,11 +27,26 @@ def shown(value: object) -> str:
     return text_of(value)
 
 
+def is_dask(image: Any) -> bool:
+    """Whether something is a collection of Dask, or labels one."""
+    # An xarray.DataArray has the method that Dask asks for always, and no graph where its values are here.
+    graph = getattr(image, "__dask_graph__", None)
+    return graph is not None and graph() is not None
+
+
+def refuse_dask(name: str, value: Any) -> None:
+    """Refuse a collection of Dask where all its values would be computed in this process."""
+    if is_dask(value):
+        text = "is a Dask array, of which all values are needed in one process; allowed: its compute()"
+        raise InvalidType(f"{name} {text}")
+
+
 def array(name: str, value: Any, allowed: str, kinds: str | None = None) -> npt.NDArray[Any]:
     """Make a NumPy array of what a person gave, of dtype kinds in `kinds` if given; device arrays come to the host.
 
     `allowed` ends the error's sentence.
     """
+    refuse_dask(name, value)
     if isinstance(value, Array):
         value = _downloaded(name, value)
     try:

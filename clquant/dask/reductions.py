@@ -20,7 +20,7 @@ from clquant.dask.files import numbered, portions
 from clquant.dask.sums import merged
 from clquant.dask.work import client, held, named, workers
 from clquant.images.collections import Later, expanded
-from clquant.images.foreign import is_dask
+from clquant.params import is_dask
 from clquant.runtime import CommandQueue, InvalidArgument, Progress, open_session
 
 # Bytes of chunks that a worker reduces together, so that few states are merged.

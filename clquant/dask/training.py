@@ -17,7 +17,7 @@ from dask import compute, delayed, persist
 from clquant.dask.chunks import begins_of, checked, placed
 from clquant.dask.sums import tree
 from clquant.dask.work import held, named, release, workers
-from clquant.images.foreign import is_dask
+from clquant.params import is_dask
 from clquant.runtime import InvalidArgument
 from clquant.training.blocks import BlockShape
 from clquant.training.part import MERGES, Part, Rows

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from clquant.images import materialize
-from clquant.images.foreign import is_dask
+from clquant.params import is_dask
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -86,10 +86,3 @@ def with_mask_as_alpha(array: np.ma.MaskedArray[Any, Any], values: npt.NDArray[A
     colors = np.repeat(values, 3, axis=2) if values.shape[2] == 1 else values[:, :, :3]
     alpha = values[:, :, 3] if values.shape[2] == 4 else np.full_like(values[:, :, 0], np.iinfo(values.dtype).max)
     return np.dstack([colors, np.where(hidden, values.dtype.type(0), alpha)])
-
-
-def is_dask(image: Any) -> bool:
-    """Whether something is a collection of Dask, or labels one."""
-    # An xarray.DataArray has the method that Dask asks for always, and no graph where its values are here.
-    graph = getattr(image, "__dask_graph__", None)
-    return graph is not None and graph() is not None

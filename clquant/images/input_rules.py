@@ -37,6 +37,7 @@ from typing import Any
 import numpy as np
 import PIL.Image
 
+from clquant import params
 from clquant.images import decode, foreign, geo, lazy
 from clquant.images.dark_values import warned_once
 from clquant.images.lazy import LazyRows
@@ -128,7 +129,7 @@ def read(source: ImageLike, *, argument: str = "image", max_channels: int = 4, m
         return source if max_bits == 16 else source.narrowed()
     if isinstance(source, Array):
         return _from_device(source, argument, max_channels, max_bits)
-    if foreign.is_dask(source):
+    if params.is_dask(source):
         raise InvalidType(
             f"{argument} is a Dask array, of which this verb needs all pixels in one process; allowed: its compute(), "
             "where that fits, or verbs that work on chunks (fit, predict, leaves ...: docs/dask.md has them)"
@@ -199,7 +200,7 @@ def sent(image: ImageLike, queue: CommandQueue | None) -> Iterator[tuple[Any, An
     A Dask array stays what it is, without a session.
     """
     refuse_rows(image)
-    if foreign.is_dask(image):
+    if params.is_dask(image):
         yield None, image
         return
     with all_sent([read(image, max_bits=16)], queue) as (session, (picture,)):

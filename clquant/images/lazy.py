@@ -22,9 +22,8 @@ import PIL.Image
 from clquant import params
 from clquant.images import decode, geo, ome
 from clquant.images.dark_values import DarkRows, no_warnings
-from clquant.images.foreign import is_dask
 from clquant.images.tiff_head import check_claim
-from clquant.params import shown
+from clquant.params import is_dask, shown
 from clquant.runtime import Array, FileError, InvalidArgument
 
 # Host memory of a job on a lazy picture, unless the caller names another bound.

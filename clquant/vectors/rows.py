@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from clquant.flow.executors import executor_of
 from clquant.images.files import path_of
-from clquant.params import shown
+from clquant.params import refuse_dask, shown
 from clquant.runtime import Array, InvalidArgument, InvalidType
 from clquant.vectors.files import opened
 
@@ -189,6 +189,7 @@ def row_weights(given: Any, count: int) -> npt.NDArray[np.uint16] | None:
     """Weights as whole numbers 0..4095 in proportion to the largest; None if all are equal."""
     if given is None:
         return None
+    refuse_dask("sample_weight", given)
     try:
         values = np.asarray(given, np.float64)
     except (TypeError, ValueError) as error:

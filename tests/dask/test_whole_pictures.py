@@ -7,6 +7,7 @@ from typing import Any
 
 import dask
 import dask.array as da
+import numpy as np
 import pytest
 
 import clquant
@@ -29,6 +30,29 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "quantize dithered": lambda image: clquant.quantize(image, 5, dither="bayer4"),
     "quantize to a palette": lambda image: clquant.quantize(image, ["black", "white"]),
     "mse": lambda image: float(quality.mse(image, image)),
+}
+PICTURE = every_verb.PICTURE[:40]
+ROWS = PICTURE.reshape(-1, 3)[:200]
+
+
+def coder() -> clquant.ProductQuantizer:
+    return clquant.ProductQuantizer(3, 2, refine=0, max_iter=2).fit(ROWS)
+
+
+# Verbs of values other than pictures, and figures of merit, that need all values in one process.
+REFUSING: dict[str, Callable[[], Any]] = {
+    **{
+        name: lambda name=name: getattr(quality, name)(da.from_array(PICTURE, 20), PICTURE)
+        for name in ("color_difference", "blurred_color_difference", "speck_error", "visual_error")
+    },
+    "indices": lambda: clquant.IndexedImage(da.zeros((9, 9), np.uint8, chunks=4), ["black", "white"]),
+    "labels": lambda: clquant.VectorQuantizer(4, refine=0).fit(ROWS).inverse_transform(da.zeros(9, np.int32, chunks=4)),
+    "codes": lambda: coder().decode(da.zeros((9, 1), np.uint8, chunks=4)),
+    "numbers": lambda: coder().inverse_transform(da.zeros((9, 3), np.uint8, chunks=4)),
+    "values": lambda: clquant.scalar_codebook(da.zeros(9, chunks=4), 2),
+    "weights of rows": lambda: clquant.VectorQuantizer(4).fit(ROWS, sample_weight=da.ones(200, chunks=40)),
+    "weights": lambda: clquant.KMeansPalette(4).fit(PICTURE, sample_weight=da.ones((40, 48), chunks=20)),
+    "histogram": lambda: clquant.ColorHistogram.of(da.from_array(PICTURE, 20)),
 }
 
 
@@ -65,3 +89,10 @@ def test_no_verb_computes_the_picture_in_the_client(engine: str, verb: str, watc
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_no_function_computes_the_picture_in_the_client(name: str, watched: list[Any]) -> None:
     _compare(FUNCTIONS[name], False, watched)
+
+
+@pytest.mark.parametrize("name", REFUSING)
+def test_what_needs_all_values_refuses_them(name: str, watched: list[Any]) -> None:
+    with pytest.raises(clquant.ClquantError, match=r"Dask array.*allowed: "):
+        REFUSING[name]()
+    assert not watched
