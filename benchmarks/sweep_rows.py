@@ -239,7 +239,7 @@ def values(case: Case) -> Iterator[Row]:
     yield Row("IndexedImage.save", "PNG 256", lambda: case.indexed.save(case.folder / "saved.png"))
     yield Row("IndexedImage.to_sixel", "256", lambda: case.indexed.to_sixel())
     yield Row("IndexedImage.sorted", "luma", lambda: case.indexed.sorted("luma"))
-    for verb in ("counts", "gif_image", "to_array", "to_pil", "host_indices"):
+    for verb in ("counts", "to_array", "to_pil", "host_indices"):
         yield Row(f"IndexedImage.{verb}", "", lambda v=verb: getattr(case.indexed, v)())
     indexed = lambda: clquant.IndexedImage(case.indexed.indices, case.indexed.palette)  # noqa: E731
     yield Row("IndexedImage", "of indices and a palette", indexed)
