@@ -39,7 +39,7 @@ def weights_of(y: Any, sample_weight: Any) -> Any:
 
 
 def learned_by(engine: Any) -> dict[str, Any]:
-    """What an engine has learned, by the attributes' names."""
+    """The attributes that an engine learned (`*_`), by name."""
     return {name: value for name, value in vars(engine).items() if name.endswith("_")}
 
 

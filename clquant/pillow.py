@@ -91,7 +91,7 @@ def quantize(
 
 
 def _dither_of(dither: Any) -> Any:
-    """What `clquant.quantize` takes for Pillow's number; anything else as it is."""
+    """Return the dither that `clquant.quantize` takes for Pillow's number; anything else as it is."""
     if isinstance(dither, bool) or not isinstance(dither, int):
         return dither
     return _DITHERS.get(Dither(params.integer("dither", dither, 0, max(Dither))), "floyd-steinberg")

@@ -1,5 +1,5 @@
 # PYTHON_ARGCOMPLETE_OK
-"""Where the command begins: Ctrl-C ends it at once, and without a word of Python's, until it has work under way.
+"""The command's first moments: Ctrl-C ends it at once, and without a word of Python's, until it has work under way.
 
 Nothing is imported before that is so but what setting a signal takes.
 """

@@ -82,7 +82,7 @@ def _reduced(
 
 
 def _groups(given: Sequence[Any], names: Sequence[str]) -> Iterator[_Group]:
-    """What each task reads: paths together, an array's chunks that one worker has, or will have."""
+    """Group the inputs by task: paths together, an array's chunks by the worker that has, or will have, them."""
     for i, (image, name) in enumerate(zip(given, names, strict=True)):
         if is_dask(image):
             yield from _groups_of_chunks(placed(checked(image, name), name), name)

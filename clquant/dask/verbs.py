@@ -1,4 +1,4 @@
-"""What runs jobs and verbs on Dask's collections: all that lower rooms know of Dask."""
+"""The executor of jobs and verbs on Dask's collections: all that lower rooms know of Dask."""
 
 from clquant.dask.chunks import checked, map_chunks, parts_of, records
 from clquant.dask.executor import figure, run

@@ -1,4 +1,4 @@
-"""How data moves: the kinds of job that engines declare, and what runs them on pictures wherever these lie."""
+"""Movement of data: the kinds of job that engines declare, and their drivers for pictures wherever these lie."""
 
 from clquant.flow.driver import here, in_bands, opened, reduce, run, state_of
 from clquant.flow.job import Carried, Job, Map, Portion, Reduce, Scan, Step, Steps

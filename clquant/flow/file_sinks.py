@@ -1,4 +1,4 @@
-"""What sinks that write files of results share: a file appears under its name whole or not at all."""
+"""The base of sinks that write files of results: a file appears under its name whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where results of bands go: arrays of the caller's, or anything that takes slices of rows."""
+"""Destinations of bands' results: arrays of the caller's, or anything that takes slices of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How well a palette shows a picture: the exact mean squared error, in any of the colour spaces."""
+"""The exact mean squared error of a palette on a picture, in any of the colour spaces."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class LaneSearch(PixelSearch):
     """Candidates in the lanes of a vector, and each colour of a run of pixels once: the form for CPUs."""
 
     def map(self, session: Session, scope: Scope, portion: Portion) -> None:  # noqa: ARG002
-        """As `PixelSearch.map`."""
+        """Map a portion's pixels to their nearest entries; see `PixelSearch.map`."""
         launch_lanes(self._palette, scope, LANE_FILE, "map_pixels", portion, MEMO_ENTRY_BYTES, {})
 
 

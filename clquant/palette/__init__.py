@@ -1,1 +1,1 @@
-"""What palette engines share: their verbs, a target quality, animations."""
+"""The base of palette engines: their verbs, a target quality, animations."""

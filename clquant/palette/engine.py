@@ -275,7 +275,7 @@ class PaletteEngine(Estimator, abc.ABC):
             return self.transform(picture, progress=progress)
 
     def score(self, images: Any, y: Any = None) -> float:  # noqa: ARG002
-        """How well `palette_` shows images, for scikit-learn's searches: higher is better.
+        """Return how well `palette_` shows images, for scikit-learn's searches: higher is better.
 
         Parameters
         ----------

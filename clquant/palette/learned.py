@@ -19,7 +19,7 @@ from clquant.runtime import DeviceMemoryError, InvalidArgument, ProgressCallback
 
 
 class Learned(Colors):
-    """What an engine learns from the colours of pictures, by the attributes' names; the engine is unchanged."""
+    """A reduction to the attributes that an engine learns from the colours of pictures; the engine is unchanged."""
 
     def __init__(self, engine: Any) -> None:
         self.engine = engine

@@ -57,7 +57,7 @@ class FewestColors:
         self.found: dict[int, tuple[dict[str, Any], float]] = {}
 
     def run(self) -> dict[str, Any]:
-        """What the engine learned with the fewest colours, by the attributes' names."""
+        """Return the attributes that the engine learned with the fewest colours, by name."""
         with self._trials() as trial:
             count = fewest_colors(lambda n: self._error(trial, n), self.limit, self.most, self.least)
         if count is None:
@@ -173,7 +173,7 @@ def fewest_colors(error: Callable[[int], float], limit: float, most: int, least:
 
 
 def _guess(errors: dict[int, float], limit: float, failed: int, reached: int) -> int | None:
-    """How many colours reach the limit by a power law through the nearest errors; None if they do not tell."""
+    """Guess the colours that reach the limit by a power law through the nearest errors; None if these do not tell."""
     known = [n for n in (failed, reached) if n in errors]
     if any(errors[n] <= 0 for n in known) or limit <= 0:
         return None

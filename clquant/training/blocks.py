@@ -47,7 +47,7 @@ class BlockShape:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of components."""
+        """The dtype of components."""
         return np.dtype(np.uint16 if self.is_deep else np.uint8)
 
     @property

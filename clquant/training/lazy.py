@@ -160,7 +160,7 @@ class PictureBands(LazyBlocks):
 
 
 def _rows_at_once(picture: Picture, shape: BlockShape) -> int:
-    """Of a band: whole blocks."""
+    """Return the rows of a band, a multiple of the block's."""
     if picture.lazy is None:
         return -(-picture.height // shape.rows) * shape.rows
     columns = shape.table_shape(picture.height, picture.width)[1]

@@ -40,7 +40,7 @@ PLACE_MASK = (1 << PLACE_BITS) - 1
 
 @dataclass(frozen=True)
 class Motion:
-    """How codewords move in a step; by default to the means."""
+    """The movement of codewords in a step; by default to the means."""
 
     quarters: int = 4  # how far they go to their means, in quarters of the way
     amplitude: int = 0  # of the noise that is added to them: 443 for the root mean squared error

@@ -96,7 +96,7 @@ class Part:
             return self._ready(capacity).squares()
 
     def worst(self, codebook: Rows, capacity: int) -> Worst:
-        """Of each codeword its worst block, if any codeword is dead."""
+        """Find each codeword's worst block, if any codeword is dead."""
         with self._lock:
             levels, places = self._ready(capacity).worst(codebook)
         places = np.where(levels > 0, places, 0)

@@ -263,7 +263,7 @@ class Search:
         return self._session.program(self._variant.file, **every)
 
     def _set_tile(self, most: int) -> None:
-        """How many codewords are in local memory at a time, and the scale of the keys, by which these are exact."""
+        """Set the number of codewords in local memory at a time, and the scale by which keys are exact."""
         components = self._shape.components
         self._log_scale = ((2**31 - 1) // (_SQUARE * components + 1)).bit_length() - 1
         if (_SQUARE * components + 1) << self._log_scale >= 1 << 31:

@@ -56,7 +56,7 @@ _QUARTERS = 7  # of the way to the mean that annealed steps go
 
 @dataclass(frozen=True)
 class Plan:
-    """What to train: see `VQCodec` for each. A start that is given, (size, K), takes no rounds."""
+    """Parameters of a training, as `VQCodec` has them. A given start, (size, K), takes no rounds."""
 
     size: int
     init: str | Codebook

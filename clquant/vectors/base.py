@@ -1,4 +1,4 @@
-"""What the quantizers of rows share: parameters of training, `fit`, `score`, files, scikit-learn's conventions."""
+"""The base of quantizers of rows: parameters of training, `fit`, `score`, files, scikit-learn's conventions."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class RowQuantizer(Estimator):
         raise NotImplementedError
 
     def _state(self) -> tuple[State, Arrays]:
-        """What was learned, as JSON and arrays."""
+        """Return the learned attributes, as JSON and arrays."""
         raise NotImplementedError
 
     def _restore(self, state: State, arrays: Arrays) -> None:

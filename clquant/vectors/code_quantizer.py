@@ -1,4 +1,4 @@
-"""What quantizers of several codebooks share: their codes and the verbs on them."""
+"""The base of quantizers of several codebooks: their codes and the verbs on them."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def code_bytes(count: int, bits: int) -> int:
 
 
 def number_dtype(bits: int) -> np.dtype[Any]:
-    """Of the numbers of a code."""
+    """Return the dtype of a code's numbers of so many bits."""
     return np.dtype(np.uint8 if bits <= 8 else np.uint16)
 
 

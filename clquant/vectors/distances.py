@@ -1,4 +1,4 @@
-"""What is found of rows by a codebook: nearest codewords, squared distances to them and to all."""
+"""Rows against a codebook: nearest codewords, squared distances to them and to all."""
 
 from __future__ import annotations
 

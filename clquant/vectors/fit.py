@@ -31,7 +31,7 @@ _MOST_OF_CHUNKS = 1 << 28  # of rows that are whole chunks of a store, which rea
 
 @contextlib.contextmanager
 def rows_of(source: RowSource, queue: CommandQueue | None, memory: int) -> Iterator[Any]:
-    """What trains on rows and looks at them: `HeldRows` or `SpreadRows`."""
+    """Open rows for training and searching: `HeldRows` here, `SpreadRows` on workers."""
     collection = executor_of(source.source)
     if collection is not None:
         yield SpreadRows(collection, source, queue)
@@ -45,7 +45,7 @@ def rows_of(source: RowSource, queue: CommandQueue | None, memory: int) -> Itera
 
 
 def _rows_at_once(source: RowSource, room: int) -> int:
-    """Of a portion of at most so many bytes: of a store whole chunks, so that none is read twice."""
+    """Return the rows of a portion of at most so many bytes: whole chunks of a store, so that none is read twice."""
     chunk = source.chunk_rows
     chunks = min(room, _MOST_OF_CHUNKS) // (source.components * source.dtype.itemsize * chunk)
     if chunk > 1 and chunks > 0:

@@ -35,7 +35,7 @@ class FixedPoint:
     is_normalized: bool
 
     def shape(self, components: int) -> BlockShape:
-        """Of rows."""
+        """Return the shape of rows as blocks of so many components."""
         return BlockShape(1, components, 1, self.bits)
 
     def keeps(self, dtype: np.dtype[Any]) -> bool:
@@ -112,7 +112,7 @@ def number_bits(count: int, components: int, weighted: bool) -> int:
 
 
 def decoded_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Of decoded rows, by that of the rows of `fit`."""
+    """Return the dtype of decoded rows, by that of the rows of `fit`."""
     if dtype.kind in "ui" and dtype.itemsize <= 2:
         return dtype
     return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64)

@@ -25,7 +25,7 @@ INITS, METRICS = ("k-means++", "splitting"), ("sqeuclidean", "cosine")
 
 
 def _weight_unit(sample_weight: Any, weights: npt.NDArray[np.uint16] | None) -> float:
-    """What a weight of 1 among whole ones stands for."""
+    """Return the weight that 1 among whole weights stands for."""
     largest = 1.0 if sample_weight is None else float(np.max(np.asarray(sample_weight, np.float64)))
     return largest if weights is None else largest / MAX_WEIGHT
 
@@ -274,7 +274,7 @@ class VectorQuantizer(RowQuantizer):
             return rows.error(self, self._fixed, self._words, weights)
 
     def _rows(self, source: RowSource, memory: int | None = None) -> contextlib.AbstractContextManager[HeldRows]:
-        """What trains on rows and looks at them: the device, or the workers of a cluster."""
+        """Open rows for training and searching, on the device or on the workers of a cluster."""
         return rows_of(source, self.queue, memory_bytes(memory))
 
     def _fit(self, source: RowSource, sample_weight: Any, progress: ProgressCallback | None, memory: int) -> None:

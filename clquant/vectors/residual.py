@@ -110,7 +110,7 @@ class ResidualQuantizer(CodeQuantizer):
 
 
 def _left_of(source: RowSource, parts: Sequence[VectorQuantizer]) -> RowSource:
-    """What some stages leave of rows: see `made_of`."""
+    """Return the rows less what some stages decode to; see `made_of`."""
     if not parts:
         return source
 
@@ -130,5 +130,5 @@ def _left(rows: npt.NDArray[Any], part: VectorQuantizer, numbers: Any, dtype: np
 
 
 def _float(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Of what is left of rows: their numbers less others, exactly if they are integers of 16 bits."""
+    """Return the dtype of rows less decoded ones: exact if they are integers of 16 bits."""
     return np.dtype(np.float32 if dtype.itemsize <= {"u": 2, "i": 2, "f": 4}.get(dtype.kind, 0) else np.float64)

@@ -39,12 +39,12 @@ class Rotation:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of rotated numbers: as wide as the whole ones."""
+        """The dtype of rotated numbers: as wide as the whole ones."""
         return np.dtype(np.int8 if self.fixed.bits == 8 else np.int16)
 
     @property
     def scale(self) -> float:
-        """What rotated numbers are multiples of."""
+        """The unit of rotated numbers."""
         return self.unit * self.fixed.scale
 
     def rotated(self, source: RowSource, own: slice) -> RowSource:

@@ -42,13 +42,13 @@ class RowSource:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the numbers, in the machine's order of bytes."""
+        """The dtype of the numbers, in the machine's order of bytes."""
         dtype: np.dtype[Any] = np.dtype(self.source.dtype).newbyteorder("=")
         return dtype
 
     @property
     def nbytes(self) -> int:
-        """Of all rows."""
+        """Bytes of all rows."""
         return self.count * self.components * self.dtype.itemsize
 
     @property
@@ -91,7 +91,7 @@ class RowSource:
             yield first, self.read(first, first + step)
 
     def each(self, work: Callable[..., Any], weights: npt.NDArray[Any] | None = None) -> list[Any]:
-        """What `work` gives for each portion of rows, the number of its first one and its weights, where rows are."""
+        """List what `work` returns, where rows are, for each portion, its first row's number and its weights."""
         executor = executor_of(self.source)
         if executor is not None:
             call = functools.partial(_of_chunk, work, self.dtype)
@@ -103,7 +103,7 @@ class RowSource:
         ]
 
     def map(self, work: Callable[[Any], Any], components: int | None, dtype: npt.DTypeLike) -> Any:
-        """What `work` makes of each row, as rows of components or single numbers; lazy where workers have the rows."""
+        """Map rows by `work` to rows of components or single numbers; lazy where workers have the rows."""
         executor = executor_of(self.source)
         if executor is not None:
             chunks = (self.source.chunks[0], *(() if components is None else ((components,),)))

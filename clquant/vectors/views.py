@@ -33,7 +33,7 @@ def columns_of(source: RowSource, own: slice, queue: CommandQueue | None) -> Row
 def made_of(
     source: RowSource, make: Callable[[npt.NDArray[Any]], npt.NDArray[Any]], components: int, dtype: npt.DTypeLike
 ) -> RowSource:
-    """What a function makes of rows: lazily of those that are read so or that workers have, else now, in portions."""
+    """Map rows by a function: lazily those that are read so or that workers have, else now, in portions."""
     if source.is_lazy and executor_of(source.source) is None:
         return RowSource(Made(source, make, components, dtype), True)
     return RowSource(source.map(lambda rows: make(rows).astype(dtype), components, dtype), source.is_lazy)
@@ -54,7 +54,7 @@ class Columns:
 
 
 class Made:
-    """What a function makes of the rows of a source, (n, d) of a dtype."""
+    """Rows of a source mapped by a function, (n, d) of a dtype."""
 
     def __init__(
         self,

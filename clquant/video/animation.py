@@ -86,7 +86,7 @@ class Animation:
 
     @property
     def delays_ms(self) -> list[int]:
-        """How long each stands."""
+        """Milliseconds that each frame is shown."""
         return [made.delay_ms for made in self._held()]
 
     def _held(self) -> list[Made]:

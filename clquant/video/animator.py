@@ -137,7 +137,7 @@ def animate(
 
 @dataclass(frozen=True)
 class Reduction:
-    """How frames become frames in few colours; the arguments of `animate`, and what was learned.
+    """The reduction of frames to few colours: the arguments of `animate`, and the palettes learned.
 
     Attributes
     ----------
@@ -231,7 +231,7 @@ class Reduction:
         return KMeansPalette(count, color_space=self.color_space, random_state=self.random_state, queue=self.queue)
 
     def about(self) -> About:
-        """What writers must know before the first frame."""
+        """Facts that writers need before the first frame."""
         palettes = [scene.palette for scene in self.scenes]
         rgba = palettes[0].rgba() if len(palettes) == 1 else None
         if palettes:
@@ -274,7 +274,7 @@ class Reduction:
             self.report.report(self.looked + number + 1, self.looked + max(self.looked or self.expected, number + 1))
 
     def packing(self) -> Packing:
-        """How a GIF's pixels are packed."""
+        """The packing of a GIF's pixels."""
         return functools.partial(lzw.packed, loss=self.lossy, queue=self.queue)
 
     def fitted(self, write: Write, file: BinaryIO) -> tuple[Maker, dict[str, Any]]:

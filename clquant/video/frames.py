@@ -30,7 +30,7 @@ MOST_SECONDS = 1e6
 
 
 class _Source(Protocol):
-    """Where frames come from."""
+    """A source of frames."""
 
     width: int
     height: int

@@ -38,7 +38,7 @@ def packed(frames: Iterable[Drawn], loss: int, queue: CommandQueue | None) -> It
 
 
 def _session(queue: CommandQueue | None) -> Session:
-    """Where pixels are packed: each frame is one thread's work, so on a CPU's device if there is one."""
+    """Open a session for packing: each frame is one thread's work, so on a CPU's device if there is one."""
     session = open_session(queue)
     if not session.limits.is_cpu:
         with contextlib.suppress(NoDeviceError):

@@ -142,7 +142,7 @@ def write_list(
 
 
 def about_of(shape: tuple[int, int], palettes: list[npt.NDArray[np.uint8]], plays: int, comment: str = "") -> About:
-    """What all frames share, of each of which the (n, 4) palette is known."""
+    """Facts about all frames, given the (n, 4) palette of each."""
     alike = all(np.array_equal(rgba, palettes[0]) for rgba in palettes)
     holes = any((rgba[:, 3] < gif.OPAQUE_ALPHA).any() for rgba in palettes)
     opaque = all((rgba[:, 3] == 255).all() for rgba in palettes)

@@ -34,7 +34,7 @@ Values = npt.NDArray[np.int64]
 
 @dataclass
 class _Counts:
-    """What a round finds: as cl/vq/coding/contexts.cl counts it."""
+    """Counts of a round, as cl/vq/coding/contexts.cl makes them."""
 
     found: npt.NDArray[np.uint32]
     expected: npt.NDArray[np.uint32]
@@ -89,7 +89,7 @@ class _Sample:
         self._spreads = scope.empty(8 * len(pairs))
 
     def count(self, model: Model, codewords: bool) -> _Counts:
-        """What is found, and what a model expects."""
+        """Count the symbols found, and those that a model expects."""
         session, contexts = self._session, self._contexts
         with session.scope() as scope:
             counted = scope.zeros(4 * (4 * BINS + 1))
@@ -115,7 +115,7 @@ class _Sample:
         return _Counts(sides[0], sides[1], each, int(numbers[-1]))
 
     def _codewords(self, scope: Scope, given: dict[str, Any]) -> npt.NDArray[np.int64]:
-        """How often each codeword is expected in the sample, in 1/2^15."""
+        """Return how often each codeword is expected in the sample, in 1/2^15."""
         session, size = self._session, self._contexts.shape.size
         parts = -(-self._count // _PART)
         expected = scope.empty(4 * parts * size)

@@ -15,7 +15,7 @@ _RARITY_SHAPE = BlockShape(1, 1, 1)
 
 
 def encode_model(session: Session, model: Model) -> tuple[int, bytes]:
-    """What a header says of a model, and the bytes of its section."""
+    """Return a header's number for a model, and the bytes of its section."""
     if model.rarity.any():
         rarity = encode_codebook(session, model.rarity.reshape(-1, 1), _RARITY_SHAPE)
         return clvq_format.OWN_CURVES_AND_RARITY, pack_curves(model.curves) + rarity

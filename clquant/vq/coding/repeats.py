@@ -31,12 +31,12 @@ class Repeats:
 
     @classmethod
     def none(cls, table_shape: tuple[int, int]) -> Repeats:
-        """Of a table whose rows and columns are all coded."""
+        """Return the repeats of a table whose rows and columns are all coded."""
         return cls(table_shape, np.arange(table_shape[0]), np.arange(table_shape[1]))
 
     @classmethod
     def of(cls, table: Table) -> Repeats:
-        """Those of a table, where leaving them out saves more than telling of them takes."""
+        """Find a table's repeats, where leaving them out saves more than the section takes."""
         shape = table.shape[0], table.shape[1]
         rows = _first_lines(table)
         found = cls(shape, rows, _first_lines(table[rows].T if len(rows) < shape[0] else table.T))
@@ -54,7 +54,7 @@ class Repeats:
         return self.coded_shape != self.table_shape
 
     def coded(self, table: Table) -> Table:
-        """What is coded of a table."""
+        """Return a table without the rows and columns that repeat."""
         return table[np.ix_(self.rows, self.columns)] if self.any else table
 
     def end_of(self, row: int) -> int:
@@ -126,7 +126,7 @@ def _sources(places: Places, count: int) -> npt.NDArray[np.uint32]:
 
 
 def _runs(places: Places, count: int) -> list[int]:
-    """How many lines are coded, repeat, are coded, ..."""
+    """Return lengths of runs of lines: coded, repeated, coded, ..."""
     coded = np.zeros(count, np.int8)
     coded[places] = 1
     changes = np.flatnonzero(np.diff(coded)) + 1

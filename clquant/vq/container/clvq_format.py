@@ -47,7 +47,7 @@ _RARITY_SHAPE = BlockShape(1, 1, 1)
 
 @dataclasses.dataclass(frozen=True)
 class Header:
-    """What a .clvq file says of itself before its first section."""
+    """The header of a .clvq file."""
 
     kind: int  # PICTURE (carries its codebook), PICTURE_OF_SHARED (names it) or CODEBOOK (no picture)
     channels: int  # 1, 3 or 4
@@ -85,7 +85,7 @@ class Header:
         return BlockShape(*self.block_shape, self.channels)
 
     def contexts(self, repeats: Repeats) -> ContextShape:
-        """How the codebook is cut for the contexts of its indices."""
+        """Return how the codebook is cut for the contexts of its indices."""
         blocks = repeats.coded_shape[0] * repeats.coded_shape[1]
         pixels = min(self.shape[0] * self.shape[1], blocks * self.block_shape[0] * self.block_shape[1])
         return ContextShape(self.codebook_size, pixels)

@@ -1,4 +1,4 @@
-"""What a .clvq file holds, checked to its last byte but not decoded."""
+"""The contents of a .clvq file, checked to its last byte but not decoded."""
 
 from __future__ import annotations
 

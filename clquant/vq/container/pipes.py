@@ -13,14 +13,14 @@ _PART = 1 << 20
 
 
 class Source(Protocol):
-    """What a reader reads from: a binary file or pipe."""
+    """A binary file or pipe to read."""
 
     def read(self, size: int, /) -> bytes:
         """Up to `size` bytes; none at the end."""
 
 
 class Sink(Protocol):
-    """What a writer writes to: a binary file or pipe."""
+    """A binary file or pipe to write."""
 
     def write(self, data: bytes, /) -> object:
         """Take all of `data`, or say how many bytes were taken."""
