@@ -12,7 +12,12 @@ int entry_in_reach(int4 point, int4 color, __global const int4 *points, __global
     Squared least = MAX_SQUARED;
     int nearest = 0;
     for (int i = 0; i < n_entries; i++) {
-        const Squared distance = squared(point - points[i]) + (gap(color, colors[i]) > speck ? PENALTY : 0);
+        Squared distance = squared(point - points[i]);
+#ifdef LANES /* CPUs: a branch costs less than a gap with alpha */
+        if (distance >= least)
+            continue;
+#endif
+        distance += gap(color, colors[i]) > speck ? PENALTY : 0;
         nearest = distance < least ? i : nearest;
         least = min(distance, least);
     }
