@@ -13,7 +13,7 @@ int entry_in_reach(int4 point, int4 color, __global const int4 *points, __global
     int nearest = 0;
     for (int i = 0; i < n_entries; i++) {
         Squared distance = squared(point - points[i]);
-#ifdef LANES /* CPUs: a branch costs less than a gap with alpha */
+#if defined(SEARCH) && SEARCH == IN_LANES /* CPUs: a branch costs less than a gap with alpha */
         if (distance >= least)
             continue;
 #endif
