@@ -194,7 +194,7 @@ def test_serial_gray_by_rows_equals_the_portable_form(device, rng, monkeypatch, 
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("limits", ["compute_units=1", "compute_units=64", "max_alloc=80000"])
+@pytest.mark.parametrize("limits", ["compute_units=1", "compute_units=64", "max_alloc=90000"])
 @pytest.mark.parametrize("shape", [(1, 1), (40, 1), (17, 2), (9, 15), (129, 31), (200, 300)])
 def test_serial_forms_are_equal(device, rng, monkeypatch, shape, limits):
     queue = runtime.default_queue(device)
