@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from clquant.video.animation import Animation, quantize_frames, save_animation, save_gif
     from clquant.vq import ClvqInfo, VQCodec, clvq_info, register_codebook
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 # Public names by the module that has them. Each is imported when it is first asked for, so that the command, and a
 # program that uses one engine, start without the others.
