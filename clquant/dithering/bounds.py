@@ -1,4 +1,4 @@
-"""What keeps dithers near a pixel's colour: a penalty of entries that are far off, and bounds of the errors passed on.
+"""Limits that keep dithers near a pixel's colour: a penalty of entries far off, and bounds of the errors passed on.
 
 Without them the errors of a region that the palette has no colours for would make pixels of another one show entries
 that are far from their colours: specks.
@@ -42,7 +42,7 @@ def constants(space: Space, share: float) -> dict[str, int]:
 
 
 def search_penalty(space: Space) -> int:
-    """What the search adds to a speck's squared distance, in quarters of a level."""
+    """The search's addition to a speck's squared distance, in quarters of a level."""
     return (4 * PLAIN_SHARE * PENALTY[space.name]) ** 2
 
 
@@ -74,14 +74,9 @@ def penalty(on_device: PaletteOnDevice) -> dict[str, Any]:
 
 
 def bounds(palette: Palette, space: Space, plain: bool) -> npt.NDArray[np.int32]:
-    """(k, 4): per entry the most of its error's first and other components, of the pinwheel's in 1/16, and nothing.
+    """Per entry the most of its error's first and other components, (k, 4), of the pinwheel's in 1/16, and nothing.
 
-    Parameters
-    ----------
-    space : Space
-        Where colours are compared.
-    plain : bool
-        Whether errors are of values, else of the space's coordinates.
+    Errors are of values if `plain`, else of the space's coordinates.
     """
     colors = palette.rgba()
     found = np.full((len(colors), 4), FREE, np.int32)

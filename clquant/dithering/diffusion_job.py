@@ -1,4 +1,4 @@
-"""What the two scans of error diffusion share: checked parameters, and a kernel's constants and first arguments."""
+"""The two scans of error diffusion in common: checked parameters, a kernel's constants and first arguments."""
 
 from __future__ import annotations
 
@@ -25,17 +25,7 @@ def forms(file: str, gain: float, *launchers: Callable[..., Any]) -> tuple[Varia
 
 @dataclass(frozen=True)
 class DiffusionParams:
-    """Checked parameters of an error diffusion.
-
-    Attributes
-    ----------
-    strength : int
-        In 1/256.
-    space : Space
-        Where colours are compared.
-    plain_errors : bool
-        Whether errors are of the 8-bit or 16-bit values, else of the space's coordinates.
-    """
+    """Checked parameters of an error diffusion; `strength` is in 1/256, errors are of values if `plain_errors`."""
 
     filter: ErrorFilter
     strength: int
@@ -46,7 +36,7 @@ class DiffusionParams:
 
     @property
     def error_bytes(self) -> int:
-        """Of a pixel's error: four components."""
+        """Bytes of a pixel's error: four components."""
         return self.space.bits
 
     def form(self, session: Session, variants: tuple[Variant, ...]) -> Variant:

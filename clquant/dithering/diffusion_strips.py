@@ -29,15 +29,10 @@ def admits(limits: runtime.Limits) -> bool:
 
 
 class StripScan:
-    """The scan's launches for the bands of one picture, top to bottom; device memory belongs to a scope.
+    """The scan's launches for the bands of one picture of 8 bits, top to bottom; device memory belongs to a scope.
 
     Where errors are of 8-bit values, and so many pixels are expected that it is worthwhile, entries are looked up in a
     table of all colours.
-
-    Parameters
-    ----------
-    picture : Picture
-        Of 8 bits.
     """
 
     rows = ROWS

@@ -27,12 +27,7 @@ PIXELS_PER_LAUNCH = 1 << 18
 class TileScan:
     """The scan's launches for the bands of one picture, top to bottom; device memory belongs to a scope.
 
-    Parameters
-    ----------
-    given : DiffusionParams
-        Without `tile_size` the picture is one tile.
-    first : int
-        The picture's first row in that of which it is a part, if it is one tile.
+    Without `tile_size` the picture is one tile, whose first row is `first` in the picture of which it is a part.
     """
 
     def __init__(

@@ -11,14 +11,9 @@ Share = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class ErrorFilter:
-    """The shares of a pixel's error, in the direction of the scan.
+    """The shares of a pixel's error: (columns ahead in the scan, rows below, weight), weights of `divisor`.
 
-    Attributes
-    ----------
-    divisor : int
-        Of all weights. Their sum is below it where a part of the error is dropped (Atkinson).
-    shares : tuple of (int, int, int)
-        Columns ahead of the pixel (-2 to 2), rows below it (0 to 2), weight.
+    Their sum is below `divisor` where a part of the error is dropped (Atkinson).
     """
 
     divisor: int

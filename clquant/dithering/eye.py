@@ -22,34 +22,16 @@ MOST_SHIFT = 10
 
 
 def kernel_width(dpi: float, inches: float) -> float:
-    """a in pixels, of the luminance 11 cd/m^2 that `clquant.quality.visual_error` takes too.
-
-    Parameters
-    ----------
-    dpi, inches : float
-        Pixels per inch, and the distance from which they are seen.
-    """
+    """a in pixels, of the luminance 11 cd/m^2 that `clquant.quality.visual_error` takes too."""
     per_degree = dpi * inches * math.pi / 180
     return per_degree / (0.525 * math.log(11) + 3.91) / (2 * math.pi)
 
 
 def eye_kernel(reach: int, width: float, sharpness: float, most_error: int) -> npt.NDArray[np.int32]:
-    """Whole weights of the errors around a pixel.
+    """Weights of the errors around a pixel, (2 reach + 1, 2 reach + 1) int32.
 
-    Parameters
-    ----------
-    reach : int
-        Farthest row or column that is looked at, from 1.
-    sharpness : float
-        How much more an error counts that is seen as such, beside one that neighbours make up for; from 0.
-    most_error : int
-        The largest absolute error of a channel.
-
-    Returns
-    -------
-    ndarray
-        (2 reach + 1, 2 reach + 1) int32, symmetric. The one in the middle is a power of two. The sum of all times
-        `most_error` is below 2^24, so that sums of weighted errors are exact in fp32 in any order.
+    The middle one is a power of two. All times `most_error`, a channel's largest, add up to less than 2^24, so that
+    sums are exact in fp32.
     """
     offsets = np.arange(-reach, reach + 1)
     squared = offsets[:, None] ** 2 + offsets[None, :] ** 2

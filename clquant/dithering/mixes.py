@@ -1,4 +1,4 @@
-"""What ordered dithering mixes an entry with: its nearest neighbours, as `cl/dithering/ordered.h` takes them.
+"""The entries that ordered dithering mixes with another: its nearest, as `cl/dithering/ordered.h` takes them.
 
 An entry may stand beside another only if it is one of the other's nearest, so that the reach of the dithering follows
 the local spacing of the palette: an outlier is not drawn where a gradient passes between entries that are near.
@@ -36,13 +36,7 @@ Int = npt.NDArray[np.int64]
 
 
 def mixes(palette: Palette, space: Space) -> npt.NDArray[np.void]:
-    """(k, neighbours) of `MIX`, one row an entry; an entry without so many neighbours has -1 for those it lacks.
-
-    Parameters
-    ----------
-    palette : Palette
-    space : Space
-    """
+    """(k, neighbours) of `MIX`, one row an entry; an entry without so many neighbours has -1 for those it lacks."""
     points = np.zeros((len(palette), 4), np.int64)
     points[:, : space.dims] = space.coordinates(palette.rgba())
     lightness = np.array((*space.definition.lightness, 0), np.int64)

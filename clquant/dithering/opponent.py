@@ -53,13 +53,7 @@ def matrix(space: Space, chroma: Fraction = CHROMA) -> npt.NDArray[np.int32]:
 
 
 def points(space: Space, colors: npt.NDArray[np.uint8], chroma: Fraction = CHROMA) -> npt.NDArray[np.int64]:
-    """(n, dims) int64: 8-bit colours in the space of the search.
-
-    Parameters
-    ----------
-    colors : ndarray
-        (n, 3) or (n, 4) uint8.
-    """
+    """Colours, (n, 3) or (n, 4) uint8, as points of the search's space, (n, dims) int64."""
     where = space.coordinates(colors).astype(np.int64)
     factors = matrix(space, chroma).astype(np.int64)
     found = where[:, :3] @ factors[:3, :3].T + factors[:3, 3]
@@ -69,13 +63,7 @@ def points(space: Space, colors: npt.NDArray[np.uint8], chroma: Fraction = CHROM
 
 
 def colors(space: Space, coordinates: npt.NDArray[np.int64], unit: int = 1) -> npt.NDArray[np.uint8]:
-    """(n, 3) or, with alpha, (n, 4) uint8: the colours of points, the inverse of `points`.
-
-    Parameters
-    ----------
-    coordinates : ndarray
-        (n, dims) int64, in 1 / unit steps of the search's coordinates; what lies outside the colour space is clipped.
-    """
+    """Points in 1 / unit steps as 8-bit colours, the inverse of `points`; coordinates outside the space are clipped."""
     factors = matrix(space).astype(object)
     shifted = coordinates.astype(object) * _UNIT
     shifted[:, :3] -= (factors[:3, 3] - _UNIT // 2) * unit

@@ -127,7 +127,7 @@ class LaneOrdered(PixelOrdered):
     """Candidates in the lanes of a vector, and each colour of a run of pixels once: the form for CPUs."""
 
     def dither(self, scope: Scope, portion: Portion, mask: MaskOnDevice) -> None:
-        """As `PixelOrdered.dither`."""
+        """Queue a portion; see `PixelOrdered.dither`."""
         palette = self._palette
         entry_bytes, constants = MEMO_ENTRY_BYTES[palette.index_bytes], _constants(palette)
         own = {"points": palette.points, "colors": palette.colors, **_entries(palette, mask)}
@@ -136,7 +136,7 @@ class LaneOrdered(PixelOrdered):
 
 
 def _entries(palette: PaletteOnDevice, mask: MaskOnDevice) -> dict[str, Any]:
-    """What each entry is mixed with, and which are specks, by the names of kernels' arguments."""
+    """The entries that each one is mixed with, and the specks among them, by the names of kernels' arguments."""
 
     def send() -> Buffer:
         return palette.scope.copy_of(mixes.mixes(palette.palette, palette.space).view(np.int32))

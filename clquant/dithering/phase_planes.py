@@ -1,4 +1,4 @@
-"""Where the pixels of a picture lie on the device while they are decided in phases.
+"""The layout of a picture's pixels on the device while they are decided in phases.
 
 Pixels are decided in sixteen phases, (y mod 4, x mod 4) in Bayer's order; those of a phase at once, from the same
 errors. Each phase has its own plane of cells (`cl/dithering/search_steps.h`), so that its pixels are neighbours in
@@ -37,13 +37,7 @@ ORDER = tuple(int(phase) for phase in np.argsort(bayer(2).ravel()))
 
 @dataclass(frozen=True)
 class PhasePlanes:
-    """The layout of a picture, or of a band of its rows.
-
-    Attributes
-    ----------
-    rows, columns : int
-        Pixels; the first row of a band is a multiple of `SIDE` in its picture.
-    """
+    """The layout of a band of rows, whose first one is a multiple of `SIDE` in its picture."""
 
     rows: int
     columns: int
@@ -75,18 +69,10 @@ def row_stride(columns: int) -> int:
 
 
 def skewed_rows(rows: int, steps: int, chunk: int, skew: int) -> Iterator[tuple[int, int, int]]:
-    """What to launch in turn so that steps, each over all rows, stay in a cache.
+    """Order launches of steps over all rows so that what they touch stays in a cache.
 
-    A chunk of rows takes all steps before the next one does, each step some rows above the one before: as far as two
-    steps that follow each other touch what the other reads. So a step finds what the one before left, and nothing of
-    later ones.
-
-    Parameters
-    ----------
-    chunk : int
-        Rows of a step in a chunk, from 1.
-    skew : int
-        Rows from a step to the next.
+    `chunk` rows take all steps before the next ones do, each step `skew` rows above the one before: as far as two steps
+    that follow each other touch what the other reads.
     """
     if chunk >= rows:
         yield from ((step, 0, rows) for step in range(steps))
@@ -111,13 +97,7 @@ class PhaseSteps:
         self._free = PHASES
 
     def taps(self, phase: int, kernel: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """(n, 2) int32: offsets from a cell of the phase, counted from a channel's first plane, and weights.
-
-        Parameters
-        ----------
-        kernel : ndarray
-            (2 reach + 1, 2 reach + 1) int32, reach at most `MOST_REACH`.
-        """
+        """(n, 2) int32: offsets from a cell of the phase, from a channel's first plane on, and the kernel's weights."""
         planes, cells, weights = _around(phase, self._layout.stride, kernel.tobytes(), len(kernel))
         offsets = np.array(self._planes, np.int32)[planes] * np.int32(self._layout.plane) + cells
         return np.stack([offsets, weights], axis=1)

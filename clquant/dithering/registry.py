@@ -27,15 +27,7 @@ class Ditherer(Protocol):
         queue: CommandQueue | None,
         progress: ProgressCallback | None,
     ) -> Any:
-        """Indices (H, W), uint8 up to 256 colours, else uint16; a device array where `image` is one.
-
-        Parameters
-        ----------
-        image : object
-            Whatever `clquant.images.read` takes.
-        color_space : str
-            The space in which colours are compared.
-        """
+        """Indices (H, W), uint8 up to 256 colours, else uint16; a device array where `image` is one."""
 
 
 class JobDither:
@@ -114,14 +106,7 @@ def _registered(name: str) -> Ditherer | None:
 
 
 def find_dither(dither: Any) -> Ditherer | None:
-    """The ditherer that a ``dither=`` argument stands for.
-
-    Parameters
-    ----------
-    dither : None, bool, str or object
-        None or False (nearest colour), True (`DEFAULT`), a registered name, or an object with a method ``dither`` of
-        `Ditherer`'s form.
-    """
+    """Return the ditherer of a ``dither=`` argument: None, a bool, a registered name or a `Ditherer`."""
     allowed = f"allowed: None, a bool, {', '.join(map(repr, dither_names()))}, or an object with a method dither()"
     if dither is None or isinstance(dither, bool):
         return _registered(DEFAULT) if dither else None

@@ -140,7 +140,7 @@ class Searched(flow.Map):
         search.store(portion.out, portion.row0 - portion.first, portion.row1 - portion.row0)
 
     def _begun(self, session: Session, scope: Scope, portion: Portion) -> Buffer | None:
-        """What rows begin with, if they do not with their nearest entries."""
+        """Return the indices that rows begin with, if not their nearest entries."""
         if self.start is None:
             return None
         return images.read(self.start, max_bits=16).upload(session, scope, portion.first, portion.last)

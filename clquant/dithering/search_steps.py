@@ -87,15 +87,7 @@ class SearchPalette:
 
 
 class ToggleSearch:
-    """One band of rows in search of its entries.
-
-    Parameters
-    ----------
-    scope : Scope
-        Owns the device memory.
-    kernel : ndarray
-        Of `clquant.dithering.eye.eye_kernel`.
-    """
+    """One band of rows in search of its entries, with the kernel of `clquant.dithering.eye.eye_kernel`."""
 
     def __init__(
         self, scope: Scope, palette: SearchPalette, layout: PhasePlanes, kernel: npt.NDArray[np.int32]
@@ -141,17 +133,7 @@ class ToggleSearch:
         }
 
     def begin(self, pixels: Buffer, channels: int, start: Buffer | None = None) -> None:
-        """Queue the start: every pixel takes its nearest entry, or the one that is given.
-
-        Parameters
-        ----------
-        pixels : pyopencl.Buffer
-            (rows, columns, channels) uint8.
-        channels : int
-            1, 3 or 4.
-        start : pyopencl.Buffer, optional
-            (rows, columns) of the palette's index dtype.
-        """
+        """Queue the start: every pixel of (rows, columns, channels) takes its nearest entry, or the one of `start`."""
         palette, layout = self._palette, self.layout
         self._pixels, self._channels = pixels, channels
         constants = {"DIMS": palette.space.dims, **self._pixel_constants(channels)}
@@ -234,19 +216,11 @@ class ToggleSearch:
             )
 
     def error_taps(self, phase: int) -> npt.NDArray[np.int32]:
-        """As `PhaseSteps.taps` of the search's kernel: where the errors around a phase's cells lie now."""
+        """`PhaseSteps.taps` of the search's kernel: where the errors around a phase's cells lie now."""
         return self._steps.taps(phase, self._kernel)
 
     def store(self, out: Buffer, first_row: int, rows: int, offset: int = 0) -> None:
-        """Queue the writing of palette indices.
-
-        Parameters
-        ----------
-        out : pyopencl.Buffer
-            Gets (rows, columns) of the palette's index dtype.
-        offset : int
-            Of the first index in `out`.
-        """
+        """Queue the writing of palette indices to `out`, from its index `offset` on."""
         palette, layout = self._palette, self.layout
         constants = {"DIMS": palette.space.dims, **self._pixel_constants(self._channels)}
         kernel = self._session.program(PORTABLE.file, **constants).kernel("store_indices")

@@ -26,28 +26,14 @@ FIRST_SHARE = 10  # one pixel in this many is set at first
 
 @dataclass(frozen=True)
 class MaskOnDevice:
-    """A mask, and how strongly it dithers.
-
-    Attributes
-    ----------
-    numbers : pyopencl.Buffer
-        (side, side) int32.
-    strength : int
-        In 1/256.
-    """
+    """A mask, (side, side) int32, and how strongly it dithers, in 1/256."""
 
     numbers: Buffer
     side: int
     strength: int
 
     def arguments(self, width: int, first_row: int) -> dict[str, Any]:
-        """The arguments of `cl/dithering/ordered.cl` from `width` on, by name.
-
-        Parameters
-        ----------
-        width, first_row : int
-            Pixels of a row; the first one's place in the picture.
-        """
+        """Arguments of `cl/dithering/ordered.cl` from `width` on; `first_row` is the band's place in its picture."""
         return {
             "width": np.uint32(width),
             "first_row": np.uint32(first_row),
@@ -58,20 +44,8 @@ class MaskOnDevice:
 
 
 def bayer(order: int) -> Mask:
-    """Bayer's mask.
+    """Bayer's mask of order n, (2^n, 2^n) int32, each of 0..4^n - 1 once.
 
-    Parameters
-    ----------
-    order : int
-        n, from 0.
-
-    Returns
-    -------
-    ndarray
-        (2^n, 2^n) int32, each of 0..4^n - 1 once.
-
-    Notes
-    -----
     B. E. Bayer, "An optimum method for two-level rendition of continuous-tone pictures", ICC 1973.
     """
     mask = np.zeros((1, 1), np.int32)
@@ -81,25 +55,11 @@ def bayer(order: int) -> Mask:
 
 
 def void_and_cluster(side: int, seed: int) -> Mask:
-    """A blue-noise mask: every level set is spread as evenly as can be.
+    """A blue-noise mask, (side, side) int32, each of 0..side^2 - 1 once: every level set is spread evenly.
 
-    Parameters
-    ----------
-    side : int
-        At least 4.
-    seed : int
-        Of the first, random pattern.
-
-    Returns
-    -------
-    ndarray
-        (side, side) int32, each of 0..side^2 - 1 once; it tiles without seams. The filter is in integers, so a seed
-        gives the same mask everywhere. Ties go to the first pixel in reading order.
-
-    Notes
-    -----
-    R. Ulichney, "The void-and-cluster method for dither array generation", Proc. SPIE 1913 (1993). His phase III
-    looks for the tightest cluster of zeros; with a filter whose sum is constant that is the largest void of ones.
+    The filter is in integers, so a seed gives the same mask everywhere; ties go to the first pixel in reading order.
+    R. Ulichney, "The void-and-cluster method for dither array generation", Proc. SPIE 1913 (1993). His phase III looks
+    for the tightest cluster of zeros; with a filter whose sum is constant that is the largest void of ones.
     """
     pattern = _Pattern(side)
     first = np.random.Generator(np.random.Philox(seed)).permutation(side * side)[: side * side // FIRST_SHARE]
