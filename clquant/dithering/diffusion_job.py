@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +12,11 @@ import numpy as np
 from clquant.color.spaces import Space
 from clquant.dithering import bounds
 from clquant.dithering.error_filters import ErrorFilter
+from clquant.images import Picture
 from clquant.mapping.candidates_lanes import int4
 from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.mapping.search import is_cpu
-from clquant.runtime import Buffer, Session, Variant
+from clquant.runtime import Buffer, Scope, Session, Variant
 
 
 def forms(file: str, gain: float, *launchers: Callable[..., Any]) -> tuple[Variant, Variant]:
@@ -71,3 +73,37 @@ class DiffusionParams:
             "image": image,
             "output": output,
         }
+
+
+class BandScan(abc.ABC):
+    """A scan's launches for the bands of one picture, top to bottom; device memory belongs to a scope."""
+
+    overlap = 0
+
+    def __init__(
+        self,
+        session: Session,
+        scope: Scope,
+        on_device: PaletteOnDevice,
+        picture: Picture,
+        given: DiffusionParams,
+        form: Variant,
+    ) -> None:
+        self._session, self._on_device, self._given, self._form = session, on_device, given, form
+        self._width, self._lag = picture.width, given.filter.lag
+        self._build(picture, {**on_device.constants(picture.channels), **given.constants(), **form.constants})
+        self._above = scope.zeros(self._passed_bytes)
+
+    @abc.abstractmethod
+    def _build(self, picture: Picture, constants: dict[str, Any]) -> None:
+        """Build the kernel."""
+
+    @property
+    @abc.abstractmethod
+    def _passed_bytes(self) -> int:
+        """Bytes of the errors that rows pass on."""
+
+    @property
+    def passed_on(self) -> tuple[Buffer, int]:
+        """The errors that the rows so far pass on, and their bytes."""
+        return self._above, self._passed_bytes

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from clquant import runtime
-from clquant.dithering.diffusion_job import DiffusionParams
+from clquant.dithering.diffusion_job import BandScan
 from clquant.flow import Portion
 from clquant.images import Picture
 from clquant.mapping import plain_table
-from clquant.mapping.palette_on_device import PaletteOnDevice
 
 FILE = "dithering/diffusion_strips.cl"
 ROWS, CLOCKS = 64, 32
@@ -28,44 +29,25 @@ def admits(limits: runtime.Limits) -> bool:
     return limits.local_memory >= LOCAL_MEMORY
 
 
-class StripScan:
-    """The scan's launches for the bands of one picture of 8 bits, top to bottom; device memory belongs to a scope.
+class StripScan(BandScan):
+    """The scan of a picture of 8 bits in strips of rows that follow each other.
 
     Where errors are of 8-bit values, and so many pixels are expected that it is worthwhile, entries are looked up in a
     table of all colours.
     """
 
     rows = ROWS
-    overlap = 0
 
-    def __init__(
-        self,
-        session: runtime.Session,
-        scope: runtime.Scope,
-        on_device: PaletteOnDevice,
-        picture: Picture,
-        given: DiffusionParams,
-        form: runtime.Variant,
-    ) -> None:
-        self._session, self._on_device, self._given, self._width = session, on_device, given, picture.width
-        by_table = given.plain_errors and plain_table.is_worthwhile(on_device, picture.pixels)
-        self._table = {"nearest": plain_table.plain_table(on_device)} if by_table else {}
-        self._lag = given.filter.lag
-        constants = {**on_device.constants(picture.channels), **given.constants(), **form.constants}
+    def _build(self, picture: Picture, constants: dict[str, Any]) -> None:
+        by_table = self._given.plain_errors and plain_table.is_worthwhile(self._on_device, picture.pixels)
+        self._table = {"nearest": plain_table.plain_table(self._on_device)} if by_table else {}
         constants["SEARCH"] = "IN_TABLE" if by_table else "IN_CELLS"
-        self._kernel = session.program(form.file, **constants, LAG=self._lag).kernel("diffuse_strips")
-        self._group = session.work_group_size(self._kernel, 1 if session.limits.is_cpu else GROUP)
-        self._above = scope.zeros(self._passed_bytes)
+        self._kernel = self._session.program(FILE, **constants, LAG=self._lag).kernel("diffuse_strips")
+        self._group = self._session.work_group_size(self._kernel, 1 if self._session.limits.is_cpu else GROUP)
 
     @property
     def _passed_bytes(self) -> int:
-        """Size of the errors that a strip passes on."""
         return DEPTH * self._given.error_bytes * (self._width + 2 * MARGIN)
-
-    @property
-    def passed_on(self) -> tuple[runtime.Buffer, int]:
-        """The errors that the rows so far pass on, and their bytes."""
-        return self._above, self._passed_bytes
 
     @property
     def row_bytes(self) -> int:
