@@ -103,7 +103,6 @@ class FileSink(Sink):
         self._lock = threading.Lock()
         self._closed = False
         self._waiting: list[npt.NDArray[Any]] = []
-        self._next = 0
 
     def _open(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         if not self.path.parent.is_dir():
