@@ -20,7 +20,6 @@ from clquant.images.decode import narrowed
 from clquant.mapping.error import error_of
 from clquant.palette import engine
 from clquant.palette.sixel import shown_palette
-from clquant.quality.squared_error import decibels
 from clquant.runtime import CommandQueue, PictureError
 
 FEWEST_COLORS = 2
@@ -120,7 +119,9 @@ def psnr(seen: Any, picture: npt.NDArray[Any], queue: CommandQueue, there: Any =
     plain = there is not None and there.bits == 8 and there.channels == 3
     if isinstance(seen, IndexedImage):
         if plain and not seen.palette.has_alpha:
-            return decibels(error_of(there, seen.host_indices(), seen.palette, queue), 255.0)
+            return clquant.quality.squared_error.decibels(
+                error_of(there, seen.host_indices(), seen.palette, queue), 255.0
+            )
         seen = seen.to_array()
     if plain and seen.shape == there.shape:
         return float(clquant.quality.psnr(there, seen, queue=queue))
