@@ -107,7 +107,7 @@ def test_a_graph_holds_no_pixels(picture: Any) -> None:
 
 @pytest.mark.full
 @given(
-    st.integers(1, 40), st.integers(1, 40), st.integers(1, 17), st.integers(1, 17), st.booleans(), st.integers(0, 99)
+    st.integers(1, 31), st.integers(1, 40), st.integers(1, 17), st.integers(1, 17), st.booleans(), st.integers(0, 99)
 )
 @settings(max_examples=10)
 def test_fits_are_those_of_the_whole(h: int, w: int, down: int, across: int, gray: bool, seed: int) -> None:
