@@ -82,8 +82,8 @@ inline ulong pixels_inside(uint x, uint y, uint level, uint width, uint height)
 inline ulong2 deviation_limit(ulong n, ulong2 bound)
 {
     ulong n2 = n * n, upper = n2 * bound.x, lower = mul_hi(n2, bound.y);
-    ulong low = upper << 32, part = lower << 32 | n2 * bound.y >> 32;
-    ulong high = mul_hi(n2, bound.x) << 32 | upper >> 32;
+    ulong low = upper << 32, part = upsample((uint)lower, (uint)(n2 * bound.y >> 32));
+    ulong high = upsample((uint)mul_hi(n2, bound.x), (uint)(upper >> 32));
     return (ulong2)(high + (lower >> 32) + (ulong)(low + part < low), low + part);
 }
 
