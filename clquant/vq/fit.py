@@ -1,4 +1,4 @@
-"""What `VQCodec.fit` does: parameters checked, pictures read, the codebook trained, here or by workers of a cluster."""
+"""The work of `VQCodec.fit`: parameters checked, pictures read, the codebook trained, here or by workers."""
 
 from __future__ import annotations
 

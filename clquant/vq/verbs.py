@@ -1,4 +1,4 @@
-"""What `VQCodec` does with a codebook that is there: parameters checked, jobs done here or by workers of a cluster."""
+"""The verbs of a `VQCodec` that has a codebook: parameters checked, jobs done here or by workers of a cluster."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def decode(
     memory: Any,
     resume: bool,
 ) -> Pixels:
-    """As `VQCodec.decode`, with the codec's codebook ready in a coder."""
+    """Decode as `VQCodec.decode` does, with the codec's codebook ready in a coder."""
     report = Progress(params.callback("progress", progress))
     bound = lazy.memory_bytes(memory)
     table = opened_table(indices, out)
@@ -68,7 +68,7 @@ def decode(
 def compress_to(
     codec: VQCodec, coder: BlockCoder, file: Sink, image: ImageLike, embed: bool, progress: Report, memory: Any
 ) -> None:
-    """As `VQCodec.compress_to`, with the codec's codebook ready in a coder."""
+    """Compress as `VQCodec.compress_to` does, with the codec's codebook ready in a coder."""
     report = Progress(params.callback("progress", progress))
     embed = params.boolean("embed_codebook", embed)
     if not hasattr(file, "write"):

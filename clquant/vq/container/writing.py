@@ -158,7 +158,7 @@ class Compressor:
         table: Table,
         place: BandPlace,
     ) -> Table:
-        """What `matched` gives."""
+        """Return the result of `matched`."""
         layout, shape, matched = place.layout, self.coder.shape, np.empty_like(table)
         top = place.first * layout.rows
         with session.scope() as scope:
