@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from clquant.cli import common, inputs, streams
+from clquant.cli import common, inputs, outputs, streams
 from clquant.cli.common import shown
 from clquant.cli.inputs import Pair, Source
-from clquant.cli.outputs import Outputs
+from clquant.color.formats import parallel
 from clquant.runtime import ClquantError, DeviceMemoryError, FileError, FormatError, PictureError, ProgressCallback
 
 T = TypeVar("T")
@@ -38,7 +38,6 @@ class Item:
     """One input at work."""
 
     args: argparse.Namespace
-    places: Outputs
     source: Source
     target: str | None  # the place of its result; None for no file
     begin: float = field(default_factory=time.perf_counter)
@@ -61,7 +60,7 @@ class Item:
 
     def write(self, data: bytes) -> None:
         """Write its result."""
-        self.places.write(self.place, data)
+        outputs.write(self.place, data)
 
     def note_lost(self, lost: Iterable[str]) -> None:
         """Say in one line what the result does not keep of the input, if there is something."""
@@ -97,102 +96,77 @@ def sizes(nbytes: int | None, input_bytes: int | None) -> str:
     return "" if nbytes is None else f", {nbytes}{before} bytes"
 
 
-def run(
-    args: argparse.Namespace,
-    places: Outputs,
-    pairs: Sequence[Pair],
-    read: Read[T],
-    work: Callable[[Item, T], Finish],
-) -> int:
+def run(args: argparse.Namespace, pairs: Sequence[Pair], read: Read[T], work: Callable[[Item, T], Finish]) -> int:
     """Read, work on and finish every input, in order; 1 if some of several failed, while a single one raises."""
     if len(pairs) == 1:
         loaded = read(*pairs[0])
-        work(Item(args, places, *pairs[0]), loaded)()()
+        work(Item(args, *pairs[0]), loaded)()()
         return 0
-    failed: list[tuple[Source, ClquantError]] = []
+    failures = Failures(args, len(pairs))
+    most = ahead = min(MOST_READERS, os.cpu_count() or 1)
+    finishing: collections.deque[tuple[Source, Future[Report]]] = collections.deque()
 
-    @contextlib.contextmanager
-    def collected(source: Source, every: bool) -> Iterator[None]:
-        """Collect an error, `every` one or only the input's own; others are raised."""
-        try:
-            yield
-        except ClquantError as error:
-            if not every and not is_about(source, error):
-                raise
-            failed.append((source, error))
-            complain(source, error)
+    def report(left: int) -> None:
+        """Report what is finished, in order; wait until at most so many are left."""
+        while finishing and (len(finishing) > left or finishing[0][1].done()):
+            source, done = finishing.popleft()
+            try:
+                done.result()()
+            except ClquantError as error:
+                failures.add(source, error, always=True)
 
-    with _Stages() as stages:
-        for number, pair in enumerate(pairs):
-            stages.read_ahead(pairs, number, read)
-            with collected(pair[0], every=False):
-                loaded = stages.picture()
-                stages.finish(pair[0], work(Item(args, places, *pair), loaded))
-            stages.report(collected)
-        stages.report(collected, to_the_end=True)
-    return report_failures(args, len(pairs), failed)
-
-
-def complain(source: Source, error: ClquantError) -> None:
-    """Say that an input failed."""
-    text = str(error)
-    streams.complain(f"clquant: {text if source.shown in text else f'{source.shown}: {text}'}\n")
-
-
-def report_failures(args: argparse.Namespace, total: int, failed: Sequence[tuple[Source, ClquantError]]) -> int:
-    """Say at the end which inputs failed, and give the exit status."""
-    common.record_failures(args, [(source.path, str(error)) for source, error in failed])
-    if failed:
-        names = ", ".join(source.shown for source, _ in failed)
-        streams.complain(f"clquant: {len(failed)} of {total} inputs failed: {names}\n")
-    return EXIT_FAILED if failed else 0
+    reading = parallel.ordered(partial(_tried, read), pairs, lambda: ahead)
+    writers = ThreadPoolExecutor(most, thread_name_prefix="clquant-write")
+    try:
+        for pair, found in zip(pairs, reading, strict=True):
+            try:
+                if isinstance(found, ClquantError):
+                    raise found
+                ahead = 1 if getattr(found, "nbytes", 0) > LARGE_BYTES else most
+                finishing.append((pair[0], writers.submit(work(Item(args, *pair), found))))
+            except ClquantError as error:
+                failures.add(pair[0], error)
+            report(ahead)
+        report(0)
+    finally:
+        reading.close()
+        writers.shutdown(cancel_futures=True)
+    return failures.status()
 
 
-def is_about(source: Source, error: ClquantError) -> bool:
+def _tried(read: Read[T], pair: Pair) -> T | ClquantError:
+    try:
+        return read(*pair)
+    except ClquantError as error:
+        return error
+
+
+class Failures:
+    """Inputs that failed while others go on; the error of a single input, or about the arguments, is raised."""
+
+    def __init__(self, args: argparse.Namespace, total: int) -> None:
+        self._args, self._total = args, total
+        self._errors: list[tuple[Source, ClquantError]] = []
+
+    def add(self, source: Source, error: ClquantError, always: bool = False) -> None:
+        """Keep and print an input's error; `always`, whatever it is about."""
+        if self._total == 1 or not (always or _is_about(source, error)):
+            raise error
+        text = str(error)
+        self._errors.append((source, error))
+        streams.complain(f"clquant: {text if source.shown in text else f'{source.shown}: {text}'}\n")
+
+    def status(self) -> int:
+        """Print at the end which inputs failed; the exit status."""
+        if not self._errors:
+            return 0
+        common.record_failures(self._args, [(source.path, str(error)) for source, error in self._errors])
+        names = ", ".join(source.shown for source, _ in self._errors)
+        streams.complain(f"clquant: {len(self._errors)} of {self._total} inputs failed: {names}\n")
+        return EXIT_FAILED
+
+
+def _is_about(source: Source, error: ClquantError) -> bool:
     """Whether an error is one input's own, and none of the arguments'."""
     own = FileError | FormatError | PictureError | DeviceMemoryError
     return isinstance(error, own) or str(error).startswith(source.shown)
-
-
-class _Stages:
-    """The threads that read ahead and finish."""
-
-    def __init__(self) -> None:
-        self._threads = self._ahead = min(MOST_READERS, os.cpu_count() or 1)
-        self._readers = ThreadPoolExecutor(self._threads, thread_name_prefix="clquant-read")
-        self._writers = ThreadPoolExecutor(self._threads, thread_name_prefix="clquant-write")
-        self._reading: collections.deque[Future[Any]] = collections.deque()
-        self._finishing: collections.deque[tuple[Source, Future[Report]]] = collections.deque()
-        self._begun = 0
-
-    def __enter__(self) -> _Stages:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Leave what was not begun undone, and wait for the rest."""
-        for pool in (self._readers, self._writers):
-            pool.shutdown(cancel_futures=True)
-
-    def read_ahead(self, pairs: Sequence[Pair], number: int, read: Read[Any]) -> None:
-        """Begin to read an input, and some of those after it."""
-        while self._begun < min(number + 1 + self._ahead, len(pairs)):
-            self._reading.append(self._readers.submit(read, *pairs[self._begun]))
-            self._begun += 1
-
-    def picture(self) -> Any:
-        """Wait for the next input's picture."""
-        picture = self._reading.popleft().result()
-        self._ahead = 1 if getattr(picture, "nbytes", 0) > LARGE_BYTES else self._threads
-        return picture
-
-    def finish(self, source: Source, finish: Finish) -> None:
-        """Begin to finish an input."""
-        self._finishing.append((source, self._writers.submit(finish)))
-
-    def report(self, collected: Callable[[Source, bool], Any], to_the_end: bool = False) -> None:
-        """Report what is finished; wait while too much is not, or until all is."""
-        most = 0 if to_the_end else self._ahead
-        while self._finishing and (len(self._finishing) > most or self._finishing[0][1].done()):
-            source, done = self._finishing.popleft()
-            with collected(source, True):
-                done.result()()

@@ -240,9 +240,9 @@ def _records(args: argparse.Namespace) -> dict[str, list[Any]]:
 
 def print_records(args: argparse.Namespace) -> None:
     """Print what `say` and `record_failures` have kept, if ``--json`` was given."""
-    if hasattr(args, "records"):
+    if wants_json(args):
         # Infinite figures, as the PSNR of equal pictures, are null: JSON has no such numbers.
-        all_finite = {name: [finite(record) for record in records] for name, records in args.records.items()}
+        all_finite = {name: [finite(record) for record in records] for name, records in _records(args).items()}
         streams.write_text(json.dumps(all_finite, indent=2, allow_nan=False) + "\n")
 
 
@@ -257,7 +257,7 @@ def progress_bar(args: argparse.Namespace, label: str) -> Iterator[Callable[[int
 
     Uses tqdm where it is installed (extra ``cli``), else a plain percentage.
     """
-    if args.quiet or sys.stderr is None or not sys.stderr.isatty():
+    if args.quiet or hasattr(args, "told") or sys.stderr is None or not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
     begin, bar = time.monotonic(), None

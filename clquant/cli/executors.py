@@ -14,13 +14,12 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
 from typing import Any
 
 from clquant.cli import batch, common
 from clquant.cli.common import STDOUT
 from clquant.cli.inputs import Pair, Source
-from clquant.cli.parser import command_module
 from clquant.params import shown
 from clquant.runtime import ClquantError, InvalidArgument, NoDeviceError, open_session
 
@@ -31,9 +30,10 @@ _MOST, _FEWEST_INPUTS, _LEAST_BYTES = 8, 2, 1 << 23
 _THREADS = ("POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT")
 _LOCAL, _SECONDS = "local", 30
 
-Told = tuple[str, dict[str, Any]]
-"""A message of a worker, as `common.say` gets it: text, record."""
-Result = list[Told] | ClquantError
+Here = Callable[[argparse.Namespace, Sequence[Pair]], int]
+"""Does a command on some of its inputs; workers are sent it by its name."""
+Messages = list[tuple[str, dict[str, Any]]]
+"""Messages of a worker, as `common.say` gets them: text, record."""
 
 
 def add_jobs(parser: argparse.ArgumentParser) -> None:
@@ -83,8 +83,9 @@ def _is_piped(source: Source, target: str | None) -> bool:
 
 
 @contextlib.contextmanager
-def cluster(args: argparse.Namespace) -> Iterator[Any]:
-    """Connect to the cluster that ``--cluster`` names; it computes what is asked for in the block."""
+def cluster(args: argparse.Namespace, pairs: Sequence[Pair]) -> Iterator[Any]:
+    """Connect to the cluster that ``--cluster`` names; it computes what is asked for in the block. None without it."""
+    check(args, pairs, "cluster")
     if args.cluster is None:
         yield None
         return
@@ -97,53 +98,45 @@ def cluster(args: argparse.Namespace) -> Iterator[Any]:
     except ImportError as error:
         raise InvalidArgument("--cluster needs Dask (pip install clquant[dask])") from error
     kind, _, rest = args.cluster.partition(":")
-    if kind == _LOCAL:
-        devices = rest.split(",") if rest else None
-        with LocalOpenCLCluster(devices, threads_per_worker=1, silence_logs=50) as workers, Client(workers) as client:
-            yield client
-        return
-    if "://" not in args.cluster:
-        allowed = "local, local:0,1 or an address such as tcp://host:8786"
-        raise InvalidArgument(f"--cluster is {shown(args.cluster)}; allowed: {allowed}")
-    try:
-        client = Client(args.cluster, timeout=_SECONDS)
-    except (OSError, ValueError) as error:
-        raise NoDeviceError(f"--cluster {args.cluster}: no Dask scheduler answers there ({error})") from error
-    with client:
-        yield client
+    with contextlib.ExitStack() as stack:
+        address: Any = args.cluster
+        if kind == _LOCAL:
+            devices = rest.split(",") if rest else None
+            local = LocalOpenCLCluster(devices, threads_per_worker=1, silence_logs=50)
+            address = stack.enter_context(local)
+        elif "://" not in address:
+            allowed = "local, local:0,1 or an address such as tcp://host:8786"
+            raise InvalidArgument(f"--cluster is {shown(address)}; allowed: {allowed}")
+        try:
+            client = Client(address, timeout=_SECONDS)
+        except (OSError, ValueError) as error:
+            raise NoDeviceError(f"--cluster {args.cluster}: no Dask scheduler answers there ({error})") from error
+        yield stack.enter_context(client)
 
 
 def later(read: Callable[..., Any], args: argparse.Namespace, source: Source) -> Any:
     """Return what a worker reads of an input, as `clquant.images.collections.Later`."""
     from clquant.images.collections import Later
 
-    return Later(read, argparse.Namespace(**_portable(args)), _absolute(source))
+    return Later(read, _portable(args), _absolute(source))
 
 
-def shared_out(
-    args: argparse.Namespace, pairs: list[Pair], banded: Callable[[Pair], bool], here: Callable[[list[Pair]], int]
+def run(
+    args: argparse.Namespace, pairs: Sequence[Pair], client: Any, is_banded: Callable[[Pair], bool], here: Here
 ) -> int:
-    """Do all inputs `here`; with a cluster its workers do whole ones one by one, and the bands of others together."""
-    if args.cluster is None:
-        return here(pairs) if pairs else 0
-    check(args, pairs, "cluster")
-    some = list(filter(banded, pairs))
-    with cluster(args) as client:
-        status = run_cluster(args, [pair for pair in pairs if pair not in some], client)
-        return max(status, here(some)) if some else status
-
-
-def run_jobs(args: argparse.Namespace, pairs: Sequence[Pair], jobs: int) -> int:
-    """Do the command on each input in one of `jobs` processes; exit status."""
+    """Do a command on all inputs: on whole ones by a cluster's workers or the processes of ``--jobs``, else `here`."""
+    if client is not None:
+        banded = list(filter(is_banded, pairs))
+        whole = [pair for pair in pairs if pair not in banded]
+        status = _each(args, whole, client.get_executor(pure=False), here) if whole else 0
+        return max(status, here(args, banded)) if banded else status
+    jobs = processes(args, pairs) if "jobs" in args and not any(map(is_banded, pairs)) else 1
+    if jobs == 1:
+        return here(args, pairs) if pairs else 0
     threads = max(1, open_session(common.open_queue(args)).limits.compute_units // jobs)
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, spawn, initializer=_begin_worker, initargs=(threads,)) as executor:
-        return _run(args, pairs, executor, {})
-
-
-def run_cluster(args: argparse.Namespace, pairs: Sequence[Pair], client: Any, **changes: Any) -> int:
-    """Do the command on each input, with changed arguments, by a Dask client's workers; exit status."""
-    return _run(args, pairs, client.get_executor(pure=False), changes) if pairs else 0
+        return _each(args, pairs, executor, here)
 
 
 def _begin_worker(threads: int) -> None:
@@ -159,78 +152,62 @@ def _end_with_command() -> None:
         os._exit(1)  # it was killed, and nobody else would end its workers
 
 
-def _run(args: argparse.Namespace, pairs: Sequence[Pair], executor: Executor, changes: dict[str, Any]) -> int:
-    shared = _portable(args) | changes
-    failed: list[tuple[Source, ClquantError]] = []
+def _each(args: argparse.Namespace, pairs: Sequence[Pair], executor: Executor, here: Here) -> int:
+    """Do each input in a worker, and print in order what is said of it, with names as they were typed."""
+    failures, own = batch.Failures(args, len(pairs)), _portable(args)
     with common.progress_bar(args, "pictures") as progress:
-        jobs = [(shared | _place(args, str(target)), _absolute(source)) for source, target in pairs]
-        futures = [executor.submit(do_one, *job) for job in jobs]
+        jobs = [(here, own, (_absolute(source), os.path.abspath(str(target)))) for source, target in pairs]
+        futures = [executor.submit(_do, *job) for job in jobs]
         try:
             for number, (source, target) in enumerate(pairs):
-                result = _result(futures[number], jobs[number])
-                if isinstance(result, ClquantError):
-                    result.args = (str(result).replace(os.path.abspath(source.path), source.path), *result.args[1:])
-                    if len(pairs) == 1 or not batch.is_about(source, result):
-                        raise result
-                    failed.append((source, result))
-                    batch.complain(source, result)
+                try:
+                    found = futures[number].result()
+                except BrokenExecutor:  # a worker was ended, say for want of memory
+                    found = _do(*jobs[number])
+                if isinstance(found, ClquantError):
+                    found.args = (str(found).replace(os.path.abspath(source.path), source.path), *found.args[1:])
+                    failures.add(source, found)
                 else:
-                    _retell(args, source, str(target), result)
+                    _print(args, source, str(target), found)
                 progress(number + 1, len(pairs))
         finally:
             for future in futures:
                 future.cancel()
-    return batch.report_failures(args, len(pairs), failed)
+    return failures.status()
 
 
-def _result(future: Future[Result], job: tuple[dict[str, Any], Source]) -> Result:
-    """Wait for an input's result; where a worker was ended, say for want of memory, it is done here."""
-    try:
-        return future.result()
-    except BrokenExecutor:
-        return do_one(*job)
-
-
-def _retell(args: argparse.Namespace, source: Source, target: str, told: list[Told]) -> None:
-    """Say what a worker has said, with names as they were typed."""
-    for text, record in told:
-        text = text.replace(os.path.abspath(target), target)
-        if record:
-            place = None if record["output"] is None else target
-            common.say(args, text, **{**record, "input": source.path, "output": place})
-        else:
-            common.note(args, text)
-
-
-def do_one(shared: dict[str, Any], source: Source) -> Result:
+def _do(here: Here, args: argparse.Namespace, pair: Pair) -> Messages | ClquantError:
     """Do the command on one input, in a worker; returns its messages or its error."""
-    told: list[Told] = []
-    args = argparse.Namespace(**shared, inputs=[source], told=told)
+    told: Messages = []
     try:
-        command_module(args.command).run(args)
+        here(argparse.Namespace(**vars(args), told=told), [pair])
     except ClquantError as error:
         return error
     return told
+
+
+def _print(args: argparse.Namespace, source: Source, target: str, messages: Messages) -> None:
+    """Print a worker's messages, with names as they were typed."""
+    for text, record in messages:
+        text = text.replace(os.path.abspath(target), target)
+        if not record:
+            common.note(args, text)
+            continue
+        places = {name: place for name, place in (("input", source.path), ("output", target)) if record.get(name)}
+        common.say(args, text, **record | places)
 
 
 def _absolute(source: Source) -> Source:
     return dataclasses.replace(source, path=os.path.abspath(source.path))
 
 
-def _place(args: argparse.Namespace, target: str) -> dict[str, Any]:
-    """Arguments that lead a worker to the same place, whose folder it makes."""
-    name = os.path.basename(target).replace("{", "{{").replace("}", "}}")
-    if args.output is None or os.path.abspath(target) == os.path.abspath(args.output):
-        return {"output": args.output and os.path.abspath(target), "name": name}
-    return {"output": os.path.join(os.path.abspath(args.output), ""), "name": name}
-
-
-def _portable(args: argparse.Namespace) -> dict[str, Any]:
-    """Arguments for workers, which may be in other folders: absolute paths, nothing shared out again."""
-    own = ("records", "run", "inputs", "output", "name")
-    made = {name: value for name, value in vars(args).items() if name not in own}
-    files = [name for name in common.with_trait(args, "file") if made[name] and os.path.exists(made[name])]
-    for name in (*files, *common.with_trait(args, "result")):
-        made[name] = made[name] and os.path.abspath(made[name])
-    is_told = common.is_reported(args)
-    return made | {"cluster": None, "jobs": 1, "force": True, "no_clobber": False, "quiet": not is_told}
+def _portable(args: argparse.Namespace) -> argparse.Namespace:
+    """Arguments for workers, which may be in other folders: with absolute paths, and without a cluster."""
+    made = argparse.Namespace(**{name: value for name, value in vars(args).items() if name != "records"})
+    results = common.with_trait(args, "result")
+    for name in [*common.with_trait(args, "file"), *results]:
+        value = getattr(args, name)
+        if value and (name in results or os.path.exists(value)):
+            setattr(made, name, os.path.abspath(value))
+    made.cluster = None
+    return made

@@ -60,8 +60,9 @@ def _is_large_tiff(path: str) -> bool:
     return pixels > MOST_PIXELS_AT_ONCE and lazy.opened(path) is not None
 
 
-def is_banded(args: argparse.Namespace, source: Source, target: str | None) -> bool:
+def is_banded(args: argparse.Namespace, pair: Pair) -> bool:
     """Whether an input goes to its result by bands: into a zarr, or into a TIFF if it is large or options say so."""
+    source, target = pair
     if source.piped or target is None or target == STDOUT:
         return False
     return is_zarr(target) or (is_tiff(target) and (bool(common.given(args, "bands")) or suffix_of(source) is not None))
@@ -69,7 +70,7 @@ def is_banded(args: argparse.Namespace, source: Source, target: str | None) -> b
 
 def split(args: argparse.Namespace, pairs: Sequence[Pair]) -> tuple[list[Pair], list[Pair]]:
     """Split inputs into those that go by bands, after refusing options that need whole pictures, and the others."""
-    banded = [pair for pair in pairs if is_banded(args, *pair)]
+    banded = [pair for pair in pairs if is_banded(args, pair)]
     for name in common.given(args, "whole") if banded else ():
         raise InvalidArgument(f"--{name} needs the whole picture, but {banded[0][1]!r} is written in parts")
     return banded, [pair for pair in pairs if pair not in banded]

@@ -30,7 +30,7 @@ LOSSY = frozenset({"AVIF", "JPEG", "JPEG2000", "MPO", "PDF"})
 class Outputs:
     """The outputs of one call: none replaces a file that the call reads, and no two are one file.
 
-    Folders below an output folder are made when something is written into them, so that a refused call leaves none.
+    Folders are made when something is written into them, so that a refused call leaves none.
     """
 
     def __init__(self, inputs: Inputs, also: Sequence[str | None] = (), *, force: bool = False) -> None:
@@ -39,7 +39,6 @@ class Outputs:
         paths = [source.path for source in inputs if not source.piped]
         self._read = {_identity(path) for path in [*paths, *(path for path in also if path)]}
         self._taken: set[str] = set()
-        self._folders: set[str] = set()
 
     def each(
         self, output: str | None, name: Naming, option: str = "-o", suffixes: Collection[str] | None = None
@@ -90,7 +89,6 @@ class Outputs:
             raise InvalidArgument(f"output {output!r} names a file, but {why} need a folder (end it with /)")
         target = files.path_of(output, option) / source.relative.parent / name
         _check_can_make(target.parent)
-        self._folders.add(str(target))
         return self._checked(str(target), option, suffixes, source)
 
     def _checked(self, target: str, option: str, suffixes: Collection[str] | None, source: Source | None) -> str:
@@ -111,22 +109,23 @@ class Outputs:
         self._taken.add(place)
         return target
 
-    def write(self, target: str, data: bytes) -> None:
-        """Write a result to a place that `each` or `one` gave: a file whole or not at all, or standard output."""
-        if target == STDOUT:
-            streams.write(data)
-            return
-        self.make_folder(target)
-        files.write_bytes(target, data)
 
-    def make_folder(self, target: str) -> None:
-        """Make the folder of a place that `each` gave, if it is to be made."""
-        folder = pathlib.Path(target).parent
-        try:
-            if target in self._folders:
-                folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(f"cannot make the folder {str(folder)!r}: {error.strerror}") from error
+def write(target: str, data: bytes) -> None:
+    """Write a result to a place that `Outputs` gave: a file whole or not at all, or standard output."""
+    if target == STDOUT:
+        streams.write(data)
+        return
+    make_folder(target)
+    files.write_bytes(target, data)
+
+
+def make_folder(target: str) -> None:
+    """Make the folder of a place that `Outputs` gave."""
+    folder = pathlib.Path(target).parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot make the folder {str(folder)!r}: {error.strerror}") from error
 
 
 def named(template: str | None, default: Naming, **fields: Any) -> Naming:

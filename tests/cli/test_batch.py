@@ -125,10 +125,10 @@ def test_failures_of_every_stage():
 
         return finish
 
-    assert batch.run(Args(), None, [*zip(sources, range(4), strict=True)], read, work) == 1
+    assert batch.run(Args(), [*zip(sources, range(4), strict=True)], read, work) == 1
     assert sorted(done) == reported == [0, 3]
     with pytest.raises(InvalidArgument, match="never"):
-        batch.run(Args(), None, [(sources[0], 2)], read, work)
+        batch.run(Args(), [(sources[0], 2)], read, work)
 
 
 @pytest.mark.full
@@ -196,6 +196,8 @@ def test_reports_for_programs(folder, capsys):
     assert first["bytes"] == (folder / "out" / "a-4.png").stat().st_size
     assert len(first["colors"]) == 4
     assert report["failed"][0]["input"] == "in/b.png"
+    assert main(["palette", "in/a.png", "-k", "4", "-o", "out/a-4.png", "--no-clobber", "--json", "-q"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"results": [], "failed": []}
     assert main(["palette", "in/a.png", "-k", "256", "--stats", "--json"]) == 0
     stats = json.loads(capsys.readouterr().out)["results"][0]
     assert stats["psnr"] is None  # infinite

@@ -61,6 +61,21 @@ def test_what_a_process_leaves_undone_is_done_here(folder: pathlib.Path, monkeyp
     assert sorted(os.listdir("out")) == ["a-5.png", "b-5.png"]
 
 
+def test_a_result_that_is_left_out_is_said(
+    folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken: Future[Any] = Future()
+    broken.set_exception(BrokenProcessPool("a process was ended"))
+    monkeypatch.setattr(Executor, "submit", lambda *_: broken)
+    monkeypatch.setattr(executors, "ProcessPoolExecutor", lambda *_, **__: Executor())
+    PIL.Image.new("RGB", (90, 90)).save("flat.webp")
+    given = ["palette", "flat.webp", "in/a.png", "-k", "5", "--skip-if-larger", "--jobs", "2", "-o", "out", "--json"]
+    assert cli.main(given) == 0
+    results = json.loads(capsys.readouterr().out)["results"]
+    assert (results[0]["input"], results[0]["skipped"]) == ("flat.webp", "larger")
+    assert (results[1]["input"], results[1]["output"]) == ("in/a.png", "out/a-5.png")
+
+
 def test_an_interrupt_leaves_nothing_partial(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     waiting: list[Future[Any]] = []
 
@@ -100,5 +115,5 @@ def test_what_does_not_go_is_refused(
 
 
 def test_few_small_pictures_stay_in_one_process(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executors, "run_jobs", lambda *_: pytest.fail("processes were started"))
+    monkeypatch.setattr(executors, "ProcessPoolExecutor", lambda *_, **__: pytest.fail("processes were started"))
     assert cli.main(["palette", "in/a.png", "in/b.png", "in/d.png", "in/sub/c.png", "-k", "5", "-o", "out", "-q"]) == 0

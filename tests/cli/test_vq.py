@@ -104,7 +104,7 @@ def test_pipes(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["decode", "one.png"], "'one.png' is no .clvq file; allowed: files that clquant vq encode writes"),
         (["decode", "begun.clvq", "one.png", "-o", "x/"], "'one.png' is no .clvq file; allowed"),
         (["decode", "begun.clvq", "-o", "x.nonsense"], "no picture format"),
-        (["decode", "begun.clvq"], "begun.clvq': a .clvq file ends in the middle of its header"),
+        (["decode", "begun.clvq"], "clquant: 'begun.clvq': a .clvq file ends in the middle of its header"),
         (["info", "one.png"], "one.png': these bytes do not begin like a .clvq file"),
         (["info", "one.clvq", "--max-pixels", "9"], "one.clvq': a .clvq file claims"),
         (["decode", "one.clvq", "-o", "x.png", "--max-pixels", "9"], "at most 9 are allowed, by max_pixels"),

@@ -13,7 +13,7 @@ import clquant
 from clquant.cli import common, inputs, streams
 from clquant.cli.common import STDOUT, given_palette, option, shown
 from clquant.cli.inputs import Inputs
-from clquant.cli.outputs import Outputs
+from clquant.cli.outputs import Outputs, make_folder
 from clquant.dithering.registry import DEFAULT
 from clquant.images.folders import files_below
 from clquant.runtime import InvalidArgument
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
             queue=queue,
             progress=progress,
         )
-        _write(args, places, target, made)
+        _write(args, target, made)
     if args.save_palette is not None:
         made.palette.write(args.save_palette)
     _report(args, sources, target, made, time.perf_counter() - begin)
@@ -136,11 +136,11 @@ def _frames(args: argparse.Namespace) -> Frames:
     return frames if args.fps is not None else frames.at_most(MOST_FPS)
 
 
-def _write(args: argparse.Namespace, places: Outputs, target: str, made: Animation) -> None:
+def _write(args: argparse.Namespace, target: str, made: Animation) -> None:
     if target == STDOUT:
         streams.write(made.to_bytes("GIF", args.comment))
         return
-    places.make_folder(target)
+    make_folder(target)
     made.save(target, animated_format_of(target), args.comment)
 
 

@@ -19,7 +19,7 @@ from clquant.cli.common import given_palette, option, shown
 from clquant.cli.inputs import Pair, Source
 from clquant.cli.large import Large
 from clquant.cli.loading import Loaded, load_still
-from clquant.cli.outputs import Outputs, expected, lossless_kind, picture_bytes, source_name
+from clquant.cli.outputs import expected, lossless_kind, make_folder, picture_bytes, source_name
 from clquant.color.formats import png
 from clquant.color.formats.gif import MAX_COLORS
 from clquant.color.formats.names import SMALL_DISPLAYS
@@ -82,17 +82,18 @@ def run(args: argparse.Namespace) -> int:
         common.refuse(args, ["space"], "without --palette; allowed: with --palette")
     if not args.refine:
         common.refuse(args, ["dpi", "inches"], "without --refine; allowed: with --refine")
-    places, pairs = expected(
+    _, pairs = expected(
         args, lambda source: f"{source.stem}-halftone{large.suffix_of(source) or '.png'}", levels=args.levels
     )
     for source, target in pairs:
-        if not large.is_banded(args, source, target):
+        if not large.is_banded(args, (source, target)):
             lossless_kind(str(target), "a halftone")
     large.split(args, pairs)
-    return executors.shared_out(args, pairs, lambda pair: large.is_banded(args, *pair), partial(_here, args, places))
+    with executors.cluster(args, pairs) as client:
+        return executors.run(args, pairs, client, partial(large.is_banded, args), _here)
 
 
-def _here(args: argparse.Namespace, places: Outputs, pairs: list[Pair]) -> int:
+def _here(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
     """Halftone inputs one by one; workers do the chunks of large ones if there is a cluster."""
     halftoner = PinwheelHalftoner(
         args.block,
@@ -110,11 +111,11 @@ def _here(args: argparse.Namespace, places: Outputs, pairs: list[Pair]) -> int:
     def work(item: Item, loaded: Loaded | Large) -> batch.Finish:
         return (_by_bands if isinstance(loaded, Large) else _one)(halftoner, item, loaded)
 
-    return batch.run(args, places, pairs, partial(_read, args), work)
+    return batch.run(args, pairs, partial(_read, args), work)
 
 
 def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loaded | Large:
-    if large.is_banded(args, source, target):
+    if large.is_banded(args, (source, target)):
         return Large(source.path)
     loaded = load_still(args, source, "halftones are of one picture", keep_profile=args.icc == "keep", max_bits=16)
     pixels = loaded.pixels
@@ -147,7 +148,7 @@ def _one(halftoner: PinwheelHalftoner, item: Item, loaded: Any) -> batch.Finish:
 
 
 def _by_bands(halftoner: PinwheelHalftoner, item: Item, loaded: Any) -> batch.Finish:
-    item.places.make_folder(item.place)
+    make_folder(item.place)
     with item.working() as progress:
         halftoner.transform(large.picture(item.args, item.source), progress=progress, out=item.target)
     picture = images.read_parts(loaded.path)

@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.inputs:
         raise InvalidArgument("no picture is given; allowed without one: --panel list")
     chosen = panel(args.panel)
-    places, pairs = expected(args, lambda source: f"{source.stem}-{args.panel}.png", panel=args.panel)
+    _, pairs = expected(args, lambda source: f"{source.stem}-{args.panel}.png", panel=args.panel)
     size = args.size or chosen.size
     has_frames = any(_kind(str(target)) in FRAMES for _, target in pairs)
     if size is None and (args.fit or has_frames):
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
             made = chosen.quantize(picture, dither, progress=progress, **how)
         return partial(_finish, item, chosen, made)
 
-    return batch.run(args, places, pairs, partial(_read, args, size), work)
+    return batch.run(args, pairs, partial(_read, args, size), work)
 
 
 def _size(text: str) -> tuple[int, int]:

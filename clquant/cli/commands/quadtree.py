@@ -13,7 +13,7 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import KMeansPalette
-from clquant.cli import batch, common, inputs
+from clquant.cli import batch, common, inputs, outputs
 from clquant.cli.batch import Item
 from clquant.cli.common import option
 from clquant.cli.inputs import Source
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     if not pairs:
         return 0
     builder = QuadtreeBuilder(**common.chosen(args, BUILT), method="top-down", queue=common.open_queue(args))
-    return batch.run(args, places, pairs, partial(_read, args), partial(_one, builder, trees))
+    return batch.run(args, pairs, partial(_read, args), partial(_one, builder, trees))
 
 
 def _read(args: argparse.Namespace, source: Source, _: str | None) -> Quadtree | Loaded:
@@ -112,7 +112,7 @@ def _one(builder: QuadtreeBuilder, trees: dict[Source, str], item: Item, found: 
     def finish() -> batch.Report:
         item.write(data)
         if item.source in trees:
-            item.places.write(trees[item.source], tree.to_bytes())
+            outputs.write(trees[item.source], tree.to_bytes())
         return _report(item, tree, figures) if figures else lambda: None
 
     return finish

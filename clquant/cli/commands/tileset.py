@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 import clquant
-from clquant.cli import batch, common
+from clquant.cli import batch, common, outputs
 from clquant.cli.batch import Item
 from clquant.cli.commands.palette import work as palette_work
 from clquant.cli.common import given_palette, option
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
         error = palette_work.psnr(made.to_array(), picture, queue) if common.is_reported(args) else 0.0
         return partial(_finish, item, made, engine.tile_numbers(made), error)
 
-    return batch.run(args, places, pairs, read, work)
+    return batch.run(args, pairs, read, work)
 
 
 def _read(args: argparse.Namespace, source: Source, _: str | None) -> Any:
@@ -113,7 +113,7 @@ def _finish(item: Item, made: IndexedImage, numbers: npt.NDArray[Any], error: fl
     item.write(data)
     if args.map is not None:
         rows = "".join(",".join(map(str, row)) + "\n" for row in numbers.tolist())
-        item.places.write(args.map, rows.encode("ascii"))
+        outputs.write(args.map, rows.encode("ascii"))
     down, across = numbers.shape
     used = f"{len(np.unique(numbers))} palettes of {args.colors} colours"
     return item.said(

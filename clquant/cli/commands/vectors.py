@@ -17,7 +17,7 @@ import clquant
 from clquant.cli import batch, common, inputs, streams
 from clquant.cli.common import STDOUT, option, shown
 from clquant.cli.inputs import Source
-from clquant.cli.outputs import Outputs
+from clquant.cli.outputs import Outputs, make_folder
 from clquant.runtime import FormatError, InvalidArgument
 from clquant.vectors import exchange, files, saved
 from clquant.vectors.base import RowQuantizer
@@ -218,18 +218,17 @@ def _each(
     def work(item: batch.Item, _: None) -> batch.Finish:
         with item.working() as progress:
             shape, dtype, portions = make(item.source)
-            _write(places, item.place, shape, dtype, portions, progress)
+            _write(item.place, shape, dtype, portions, progress)
         text = f"{item.source.relative} -> {shown(item.place)}: {' x '.join(map(str, shape))} {dtype}"
         made: dict[str, Any] = {"shape": list(shape), "dtype": str(dtype), "seconds": item.seconds()}
         text += f", {made['seconds']:.2f} s"
         said = partial(common.say, args, text, input=item.source.path, output=item.target, **made)
         return lambda: said
 
-    return batch.run(args, places, list(zip(sources, targets, strict=True)), lambda *_: None, work)
+    return batch.run(args, list(zip(sources, targets, strict=True)), lambda *_: None, work)
 
 
 def _write(
-    places: Outputs,
     target: str,
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
@@ -241,7 +240,7 @@ def _write(
         np.save(stream, np.concatenate([np.empty((0, *shape[1:]), dtype), *portions]))
         streams.write(stream.getvalue())
         return
-    places.make_folder(target)
+    make_folder(target)
     done = 0
     with files.written(target, shape, dtype) as put:
         for rows in portions:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -113,8 +112,7 @@ def _train(args: argparse.Namespace) -> int:
     sources = inputs.expand(args.inputs)
     target = Outputs(sources).one(args.output, suffixes=CLVQ_SUFFIXES)
     begin = time.perf_counter()
-    executors.check(args, [(source, target) for source in sources], "cluster")
-    with executors.cluster(args):
+    with executors.cluster(args, [(source, target) for source in sources]):
         codec = _codec(args, common.open_queue(args))
         with common.progress_bar(args, "codebook") as progress:
             codec.fit([_training_picture(args, source) for source in sources], progress=progress)
@@ -144,11 +142,11 @@ def _encode(args: argparse.Namespace) -> int:
     places = Outputs(sources, common.files_read(args))
     targets = places.each(args.output, lambda source: source.stem + SUFFIX, suffixes=CLVQ_SUFFIXES)
     pairs: list[Pair] = list(zip(sources, targets, strict=True))
-    here = partial(_encode_here, args, places)
-    return executors.shared_out(args, pairs, lambda pair: bool(large.suffix_of(pair[0])), here)
+    with executors.cluster(args, pairs) as client:
+        return executors.run(args, pairs, client, lambda pair: bool(large.suffix_of(pair[0])), _encode_here)
 
 
-def _encode_here(args: argparse.Namespace, places: Outputs, pairs: list[Pair]) -> int:
+def _encode_here(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
     """Encode inputs one by one; workers do the chunks of large ones if there is a cluster."""
     queue = common.open_queue(args)
     shared = None if args.codebook is None else VQCodec.load(args.codebook, queue=queue)
@@ -158,7 +156,7 @@ def _encode_here(args: argparse.Namespace, places: Outputs, pairs: list[Pair]) -
     def read(source: Source, _: str | None) -> Any:
         return _pixels(args, source) if args.cluster is None else large.picture(args, source)
 
-    return batch.run(args, places, pairs, read, partial(_encode_one, shared, queue))
+    return batch.run(args, pairs, read, partial(_encode_one, shared, queue))
 
 
 def _encode_one(shared: VQCodec | None, queue: Any, item: Item, picture: Any) -> batch.Finish:
@@ -205,7 +203,8 @@ def _decode(args: argparse.Namespace) -> int:
     for target in targets:
         kind_of(target)
     pairs: list[Pair] = list(zip(sources, targets, strict=True))
-    return executors.shared_out(args, pairs, partial(_has_many_pixels, args), partial(_decode_here, args, places))
+    with executors.cluster(args, pairs) as client:
+        return executors.run(args, pairs, client, partial(_has_many_pixels, args), _decode_here)
 
 
 def _has_many_pixels(args: argparse.Namespace, pair: Pair) -> bool:
@@ -218,14 +217,17 @@ def _has_many_pixels(args: argparse.Namespace, pair: Pair) -> bool:
     return height * width > MOST_PIXELS_AT_ONCE
 
 
-def _decode_here(args: argparse.Namespace, places: Outputs, pairs: list[Pair]) -> int:
+def _decode_here(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
     """Decode inputs one by one; if there is a cluster, its workers do the bands."""
     queue = common.open_queue(args)
     codec = VQCodec(queue=queue) if args.codebook is None else VQCodec.load(args.codebook, queue=queue)
 
     def work(item: Item, _: None) -> batch.Finish:
-        with _named(item.source), item.working() as progress:
-            picture = _decoded(args, codec, item.source, progress)
+        try:
+            with item.working() as progress:
+                picture = _decoded(args, codec, item.source, progress)
+        except NotFittedError as error:
+            raise NotFittedError(f"{item.source.shown}: {error}; --codebook names its file") from error
 
         def finish() -> batch.Report:
             item.write(picture_bytes(PIL.Image.fromarray(picture), kind_of(item.place), item.place))
@@ -236,7 +238,7 @@ def _decode_here(args: argparse.Namespace, places: Outputs, pairs: list[Pair]) -
 
         return finish
 
-    return batch.run(args, places, pairs, lambda *_: None, work)
+    return batch.run(args, pairs, lambda *_: None, work)
 
 
 def _decoded(args: argparse.Namespace, codec: VQCodec, source: Source, progress: ProgressCallback) -> Picture:
@@ -252,7 +254,7 @@ def _decoded(args: argparse.Namespace, codec: VQCodec, source: Source, progress:
 
 def _info(args: argparse.Namespace) -> int:
     for source in inputs.expand(args.inputs, CLVQ_SUFFIXES):
-        with _named(source), inputs.opened(source) as file:
+        with inputs.named(source), inputs.opened(source) as file:
             info = clvq_info(file, max_pixels=args.max_pixels)
         if common.wants_json(args):
             common.say(args, "", input=source.path, **dataclasses.asdict(info), bits_per_pixel=info.bits_per_pixel)
@@ -269,16 +271,6 @@ def _check_kind(source: Source) -> None:
         begins = file.read(len(clvq_format.MAGIC))
     if begins != clvq_format.MAGIC:
         raise FormatError(f"{params.shown(source.path)} is no .clvq file; allowed: files that clquant vq encode writes")
-
-
-@contextlib.contextmanager
-def _named(source: Source) -> Iterator[None]:
-    """Say in errors about a file's bytes which of the inputs it is, and how to name the codebook that it needs."""
-    try:
-        with inputs.named(source):
-            yield
-    except NotFittedError as error:
-        raise NotFittedError(f"{source.shown}: {error}; --codebook names its file") from error
 
 
 def _codec(args: argparse.Namespace, queue: Any) -> VQCodec:

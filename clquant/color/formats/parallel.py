@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -37,15 +37,15 @@ def in_threads(work: Callable[[int], T], count: int) -> list[T]:
         return list(pool.map(work, range(count)))
 
 
-def ordered(work: Callable[[S], T], items: Iterable[S], most: int = 64) -> Iterator[T]:
+def ordered(work: Callable[[S], T], items: Iterable[S], most: int | Callable[[], int] = 64) -> Generator[T, None, None]:
     """``work(item)`` for each item, in order; as many as there are cores, up to `most`, are in work at a time."""
-    ahead = min(cores(), most)
+    limit = most if callable(most) else lambda: most
     pending: collections.deque[Future[T]] = collections.deque()
-    with ThreadPoolExecutor(ahead, thread_name_prefix="clquant-files") as pool:
+    with ThreadPoolExecutor(min(cores(), limit()), thread_name_prefix="clquant-files") as pool:
         try:
             for item in items:
                 pending.append(pool.submit(work, item))
-                if len(pending) > ahead:
+                while len(pending) > min(cores(), limit()):
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()

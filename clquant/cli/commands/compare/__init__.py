@@ -15,7 +15,7 @@ import PIL.Image
 import PIL.ImageDraw
 
 from clquant import images, quality
-from clquant.cli import batch, common, streams
+from clquant.cli import batch, common, outputs, streams
 from clquant.cli.batch import Item
 from clquant.cli.commands.compare import page
 from clquant.cli.commands.palette.options import engine_class
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     pages = places.further(args.html, lambda source: f"{source.stem}-compare.html", "--html", (".html", ".htm"))
     if not pairs:
         return 0
-    return batch.run(args, places, pairs, lambda source, _: load(source), partial(_one, pages, common.open_queue(args)))
+    return batch.run(args, pairs, lambda source, _: load(source), partial(_one, pages, common.open_queue(args)))
 
 
 def _one(pages: dict[Source, str], queue: CommandQueue, item: Item, loaded: Loaded) -> batch.Finish:
@@ -115,7 +115,7 @@ def _one(pages: dict[Source, str], queue: CommandQueue, item: Item, loaded: Load
     def finish() -> batch.Report:
         item.write(data)
         if html:
-            item.places.write(pages[source], html)
+            outputs.write(pages[source], html)
         methods = {entry.name: common.finite(entry.figures) for entry in entries}
         record = {"input": source.path, "output": item.place, "methods": methods}
         return partial(common.say, args, table.text(), is_table=True, **record)

@@ -26,7 +26,7 @@ on, until its driver changes or it passes. Attach a report to your issue."""
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.epilog = EPILOG
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--json", dest="as_json", action="store_true", help="print JSON")
     parser.add_argument("--check", action="store_true", help="run a golden job of every engine on each device")
     parser.add_argument("--only", type=int, metavar="NUMBER", help="with --check: this device alone")
     parser.add_argument("--report", metavar="FILE", help="with --check: write what was found to a JSON file")
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
             largest=limits.max_alloc >> 20,
             group=limits.work_group,
         )
-    streams.write_text((json.dumps(table.as_dict(), indent=1) if args.json else table.text()) + "\n")
+    streams.write_text((json.dumps(table.as_dict(), indent=1) if args.as_json else table.text()) + "\n")
     return 0
 
 

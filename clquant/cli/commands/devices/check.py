@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     for report in reports:  # when all are done, as it changes the devices' numbers
         if report["jobs"] or report["unfit"]:
             fitness.note(there[report["number"]], report["unfit"])
-    if args.json:
+    if args.as_json:
         streams.write_text(text)
     else:
         streams.write_text("\n".join(f"{name}: {value}" for name, value in machine.items()) + "\n\n")

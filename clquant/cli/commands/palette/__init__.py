@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import os
 import re
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         target = films.target(args, places)
         for other in ("cluster", "jobs"):
             executors.check(args, [(source, target) for source in sources], other)
-        return films.animate(_options(args), sources, places)
+        return films.animate(_options(args), sources)
     targets = places.each(args.output, name) if writes else []
     for each in targets:
         if args.lvgl is not None and (large_files.is_zarr(each) or kind_of(each) not in SMALL_DISPLAYS):
@@ -67,18 +68,18 @@ def run(args: argparse.Namespace) -> int:
     if not pairs:
         return 0
     large.check(args, pairs)
-    executors.check(args, pairs, "cluster")
-    if args.cluster is not None:
-        return _on_cluster(args, places, pairs)
-    jobs = executors.processes(args, pairs)
-    if jobs > 1 and not any(large_files.is_banded(args, *pair) for pair in pairs):
-        return executors.run_jobs(args, pairs, jobs)
-    read: batch.Read[Loaded | Large] = partial(_read, args)
-    shared: Palette | None = getattr(args, "learned", None)
+    with executors.cluster(args, pairs) as client:
+        shared = _shared_by_workers(args, pairs) if args.shared and client is not None else None
+        return executors.run(args, pairs, client, partial(large_files.is_banded, args), partial(_here, shared))
+
+
+def _here(shared: Palette | None, args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
+    """Quantize inputs one by one, in the palette of all if there is one."""
     options = _options(args)
-    if args.shared:
+    read: batch.Read[Loaded | Large] = partial(_read, args)
+    if args.shared and shared is None:
         read, shared = _learned_together(options, pairs, read)
-    return batch.run(args, places, pairs, read, partial(_one, options, shared))
+    return batch.run(args, pairs, read, partial(_one, options, shared))
 
 
 def _options(args: argparse.Namespace) -> Options:
@@ -95,26 +96,14 @@ def _origin(stem: str) -> tuple[str, int | None] | None:
     return None if match is None else (match[1], None if match[2] is None else int(match[2]))
 
 
-def _on_cluster(args: argparse.Namespace, places: Outputs, pairs: list[Pair]) -> int:
-    """Have workers do whole pictures one by one, and the bands of large ones together."""
-    if args.shared:
-        for name in ("psnr", "mse", "weights"):
-            if getattr(args, name) is not None:
-                raise InvalidArgument(f"--{name} and --cluster are given; allowed: one of them")
-        if args.method != "kmeans":
-            raise InvalidArgument(f"--method is {args.method}; allowed for --shared with --cluster: kmeans")
-    banded, whole = large_files.split(args, pairs)
-    with executors.cluster(args) as client:
-        options = _options(args)
-        shared = options.learn([_spread(args, *pair) for pair in pairs], "all inputs") if args.shared else None
-        status = executors.run_cluster(args, whole, client, shared=False, learned=shared)
-        read: batch.Read[Loaded | Large] = partial(_read, args)
-        return max(status, batch.run(args, places, banded, read, partial(_one, options, shared)))
+def _shared_by_workers(args: argparse.Namespace, pairs: Sequence[Pair]) -> Palette:
+    """Learn one palette of all inputs, which a cluster's workers read."""
+    return _options(args).learn([_spread(args, *pair) for pair in pairs], "all inputs")
 
 
 def _spread(args: argparse.Namespace, source: Source, target: str | None) -> Any:
     """Open an input as workers read it."""
-    if large_files.is_banded(args, source, target):
+    if large_files.is_banded(args, (source, target)):
         return large_files.picture(args, source)
     return executors.later(_frames, args, source)
 
@@ -129,7 +118,7 @@ def _settled(args: argparse.Namespace, loaded: Loaded) -> Loaded:
 
 
 def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loaded | Large:
-    if large_files.is_banded(args, source, target):
+    if large_files.is_banded(args, (source, target)):
         return Large(source.path)
     loaded = load(source, args.icc == "keep", max_bits=16)
     if loaded.frames > 1 and target is not None and not films.holds_frames(target, loaded):
@@ -139,7 +128,7 @@ def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loade
 
 
 def _learned_together(
-    options: Options, pairs: list[Pair], read: batch.Read[Loaded | Large]
+    options: Options, pairs: Sequence[Pair], read: batch.Read[Loaded | Large]
 ) -> tuple[batch.Read[Loaded | Large], Palette]:
     """Learn one palette of all inputs; also returns what gives them again, as a pipe can be read once only."""
     kept: dict[Source, Loaded | Large | ClquantError] = {}

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from clquant import ColorHistogram, images
-from clquant.cli import batch, common, inputs, large
+from clquant.cli import batch, common, inputs, large, outputs
 from clquant.cli.batch import Item
 from clquant.cli.commands.palette import options as palette_options
 from clquant.cli.commands.palette.work import Options, count_of
@@ -214,7 +214,7 @@ def target(args: argparse.Namespace, places: Outputs) -> str:
     return STDOUT if args.output == STDOUT else places.one(args.output)
 
 
-def animate(options: Options, sources: Inputs, places: Outputs) -> int:
+def animate(options: Options, sources: Inputs) -> int:
     """Write all inputs as frames of one file."""
     args = options.args
     frames = [frame for source in sources for frame in Film(args, source).frames]
@@ -224,7 +224,7 @@ def animate(options: Options, sources: Inputs, places: Outputs) -> int:
     if args.save_palette is not None:
         made.palette.write(args.save_palette)
     data = made.to_bytes("GIF" if args.output == STDOUT else writing.animated_format_of(args.output))
-    places.write(args.output, data)
+    outputs.write(args.output, data)
     _report(args, None, args.output, made, None, time.perf_counter() - begin)()
     return 0
 

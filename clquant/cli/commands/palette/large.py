@@ -15,6 +15,7 @@ from clquant.cli.commands.palette.options import MOST_COLORS
 from clquant.cli.commands.palette.work import Options, count_of
 from clquant.cli.inputs import Pair
 from clquant.cli.loading import unkept_by_tiff
+from clquant.cli.outputs import make_folder
 from clquant.color.palette import Palette, TransparencyError
 from clquant.images import geo, lazy
 from clquant.images.geo_files import GeoTiff
@@ -58,7 +59,7 @@ def one(options: Options, shared: Palette | None, item: Item) -> batch.Finish:
             palette = palette.with_transparent()
         if args.order != "fitted":
             palette = palette.sorted(args.order)
-        item.places.make_folder(target)
+        make_folder(target)
         how: dict[str, Any] = {"color_space": args.space, "dither": options.dither, "memory": args.memory}
         how["resume"] = args.resume and large.is_zarr(target)
         engine.predict(whole, palette, **how, queue=options.queue, progress=progress, out=out)

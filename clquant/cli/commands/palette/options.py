@@ -171,6 +171,10 @@ def check(args: argparse.Namespace) -> None:
     for name in ("stats", "show"):
         if getattr(args, name) and args.output == STDOUT:
             raise InvalidArgument(f"--{name} and -o - would both write to standard output")
+    if args.shared and args.cluster is not None:
+        common.refuse(args, ("psnr", "mse", "weights"), "with --shared and --cluster; allowed: without one of them")
+        if args.method != "kmeans":
+            raise InvalidArgument(f"--method is {args.method}; allowed for --shared with --cluster: kmeans")
     if args.max_bytes is not None:
         params.integer("--max-bytes", args.max_bytes, 1)
         common.refuse(args, ("use", "psnr", "mse", "animate"), "with --max-bytes; allowed: one of them")
