@@ -12,12 +12,13 @@ import numpy.typing as npt
 from clquant import flow, params
 from clquant.estimator import Estimator
 from clquant.images import HostImage, ImageLike, files
-from clquant.runtime import Array, CommandQueue, InvalidType
-from clquant.vq import verbs
+from clquant.runtime import Array, CommandQueue, FormatError, InvalidType, Progress
 from clquant.vq.coder import BlockCoder, HostTable, Image, Pixels, Report, Size, Table
 from clquant.vq.container import clvq_format
-from clquant.vq.container.codebook_files import read_codebook, write_codebook
+from clquant.vq.container.codebook_files import codebook_of, read_codebook, write_codebook
 from clquant.vq.container.pipes import Sink, Source
+from clquant.vq.container.reading import check_rows, read_picture
+from clquant.vq.container.writing import Compressor
 from clquant.vq.fit import fit
 
 
@@ -236,7 +237,7 @@ class VQCodec(Estimator):
         NotFittedError, FileError, StoppedError
             As `encode`.
         """
-        return verbs.decode(self._coder(), indices, shape, progress, out, memory, resume)
+        return self._coder().decode(indices, shape, progress, out, memory, resume)
 
     def compress(
         self, image: ImageLike, *, embed_codebook: bool = True, progress: Report = None, memory: Any = None
@@ -262,7 +263,7 @@ class VQCodec(Estimator):
             As `encode`.
         """
         file = io.BytesIO()
-        verbs.compress_to(self, self._coder(), file, image, embed_codebook, progress, memory)
+        self.compress_to(file, image, embed_codebook=embed_codebook, progress=progress, memory=memory)
         return file.getvalue()
 
     def compress_to(
@@ -285,7 +286,11 @@ class VQCodec(Estimator):
         StoppedError
             If `progress` returned False; what was written by then is no whole file.
         """
-        verbs.compress_to(self, self._coder(), file, image, embed_codebook, progress, memory)
+        coder, report = self._coder(), Progress(params.callback("progress", progress))
+        embed = params.boolean("embed_codebook", embed_codebook)
+        if not hasattr(file, "write"):
+            raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for writing")
+        Compressor.of(coder, self.state_size, self.tolerance).write(file, image, embed, report, memory)
 
     def decompress(
         self,
@@ -326,9 +331,9 @@ class VQCodec(Estimator):
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             raise InvalidType(f"data is {params.shown(data)}; allowed: bytes")
-        whole = data if isinstance(data, bytes) else bytes(data)  # of views that are not contiguous too
+        file = io.BytesIO(bytes(data))  # of views that are not contiguous too
         limits = {"max_pixels": max_pixels, "max_codebook": max_codebook}
-        return self.decompress_from(io.BytesIO(whole), **limits, rows=rows, progress=progress)
+        return self.decompress_from(file, **limits, rows=rows, progress=progress)
 
     def decompress_from(
         self,
@@ -359,7 +364,15 @@ class VQCodec(Estimator):
         InvalidType, FileError
             If `file` gives no bytes, or cannot be read.
         """
-        return verbs.decompress_from(self, file, max_pixels, max_codebook, rows, progress)
+        if not hasattr(file, "read"):
+            raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for reading")
+        report = Progress(params.callback("progress", progress))
+        most = params.integer("max_pixels", max_pixels, 1), params.integer("max_codebook", max_codebook, 1)
+        reader = clvq_format.Reader(file, *most)
+        if reader.header.kind == clvq_format.CODEBOOK:
+            raise FormatError("this .clvq file holds a codebook and no picture; VQCodec.load reads it")
+        wanted = check_rows(rows, reader.header.shape[0])
+        return read_picture(reader, codebook_of(reader, self), self.queue, wanted, report)
 
     def _coder(self) -> BlockCoder:
         self._check_fitted("codebook_")

@@ -6,13 +6,16 @@ import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant import flow, images, params
+from clquant.flow.executors import on_collections
 from clquant.flow.file_sinks import About, digest_of
+from clquant.flow.result_files import writing
 from clquant.flow.sink import Sink
 from clquant.images import lazy
 from clquant.runtime import (
@@ -41,6 +44,29 @@ Pixels = Image | Array
 Report = ProgressCallback | None
 Size = tuple[int, ...] | list[int] | None
 HostTable = npt.NDArray[np.integer[Any]] | str | os.PathLike[str]
+
+
+def _spread_decode(
+    executor: Any, coder: BlockCoder, indices: Any, shape: Size, progress: Any, out: Any, _memory: Any, resume: bool
+) -> Any:
+    """Decode like `VQCodec.decode`, lazily without `out`; wrong indices raise when their chunk is computed."""
+    block, report = coder.shape, Progress(params.callback("progress", progress))
+    if indices.ndim != 2 or any(np.isnan(side) or side == 0 for side in indices.shape):
+        raise InvalidArgument(f"indices is a Dask array of shape {indices.shape}; allowed: known (rows, columns)")
+    if indices.dtype.kind not in "iu":
+        raise InvalidType(f"indices is a Dask array of {indices.dtype}; allowed: integers")
+    size = check_size(shape, indices.shape, block)
+    chunks: list[tuple[int, ...]] = [
+        (*(n * side for n in lengths[:-1]), total - side * sum(lengths[:-1]))
+        for lengths, side, total in zip(indices.chunks, (block.rows, block.columns), size, strict=True)
+    ]
+    chunks += [(block.channels,)] * (block.channels > 1)
+    made = executor.map_chunks(indices, partial(_decoded, coder.without_queue()), tuple(chunks), np.uint8)
+    return executor.written(made, out, coder.about("decode", resume), of_blocks(report, indices))
+
+
+def _decoded(coder: BlockCoder, table: Table, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
+    return np.asarray(coder.decoded(table, shape, Progress(None)))
 
 
 class BlockCoder:
@@ -73,10 +99,20 @@ class BlockCoder:
         """The job that makes index tables."""
         return Encoded(self.rows, self.shape)
 
+    @on_collections(_spread_decode)
     def decode(
+        self, indices: Table | HostTable, shape: Size, progress: Report, out: Any, memory: Any, resume: bool
+    ) -> Pixels:
+        """Decode as `VQCodec.decode` does."""
+        report, bound = Progress(params.callback("progress", progress)), lazy.memory_bytes(memory)
+        table = opened_table(indices, out)
+        with writing(out, self.about("decode", resume)) as sink:
+            return self.decoded(table, shape, report, sink, bound)
+
+    def decoded(
         self,
         indices: Any,
-        shape: tuple[int, ...] | list[int] | None,
+        shape: Size,
         progress: Progress,
         sink: Sink | None = None,
         memory: int = lazy.DEFAULT_MEMORY,

@@ -41,6 +41,7 @@ def read_picture(
     progress: Progress,
 ) -> npt.NDArray[np.uint8]:
     """Some rows of the picture of a file."""
+    codebook = codebook.reshape(len(codebook), -1)
     header, session, layout, repeats = reader.header, open_session(queue), reader.layout, reader.repeats
     block, width, height = header.block, header.shape[1], header.shape[0]
     wanted = repeats.coded_row(rows[0] // block.rows), repeats.coded_row((rows[1] - 1) // block.rows)
