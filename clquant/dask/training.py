@@ -18,7 +18,7 @@ from clquant.dask.chunks import begins_of, checked, placed
 from clquant.dask.sums import tree
 from clquant.dask.work import held, named, release, workers
 from clquant.params import is_dask
-from clquant.runtime import InvalidArgument
+from clquant.runtime import InvalidArgument, Session
 from clquant.training.blocks import BlockShape
 from clquant.training.part import MERGES, Part, Rows
 from clquant.training.parted import Parts
@@ -30,8 +30,10 @@ MOST_PIXELS = 1 << 29
 class RemoteParts(Parts):
     """`Part` objects that delayed calls make, in order; closing releases them."""
 
-    def __init__(self, shape: BlockShape, counts: Sequence[int], made: Sequence[Any]) -> None:
-        super().__init__(shape, counts)
+    def __init__(
+        self, session: Session, shape: BlockShape, counts: Sequence[int], weights: Any, made: Sequence[Any]
+    ) -> None:
+        super().__init__(session, shape, counts, weights)
         self._parts = persist(*made)
 
     def __enter__(self) -> RemoteParts:

@@ -18,12 +18,12 @@ MAX_PIECE, MAX_DEEP_PIECE = 1 << 22, 1 << 18  # blocks; keep 32-bit sums of cl/t
 _SAMPLING = 3  # purpose of random numbers
 
 
-def check_bound(shape: BlockShape, count: int, weights: npt.NDArray[np.uint16] | None) -> None:
+def check_bound(blocks: Blocks) -> None:
     """Errors, and the sums of squares they are made from, are unsigned 64-bit numbers on the device."""
-    largest = 1 if weights is None else MAX_WEIGHT
-    most = (1 << 63) // (shape.largest**2 * shape.components * largest)
-    if count > most:
-        raise InvalidArgument(f"there are {count} blocks or rows; allowed: at most {most} of this shape")
+    largest = 1 if blocks.weights is None else MAX_WEIGHT
+    most = (1 << 63) // (blocks.shape.largest**2 * blocks.shape.components * largest)
+    if blocks.count > most:
+        raise InvalidArgument(f"there are {blocks.count} blocks or rows; allowed: at most {most} of this shape")
 
 
 def sample_places(
@@ -78,7 +78,6 @@ class Blocks:
     """Numbered blocks, of which samples are taken to the device."""
 
     def __init__(self, shape: BlockShape, count: int, weights: npt.NDArray[np.uint16] | None) -> None:
-        check_bound(shape, count, weights)
         self.shape, self.count, self.weights = shape, count, weights
 
     @property
@@ -117,6 +116,7 @@ class BlockSet(Blocks):
         self, session: Session, scope: Scope, shape: BlockShape, count: int, weights: npt.NDArray[np.uint16] | None
     ) -> None:
         super().__init__(shape, count, weights)
+        check_bound(self)
         self._session = session
         most = MAX_DEEP_PIECE if shape.is_deep and weights is not None else MAX_PIECE
         self._most = max(1, min(most, session.limits.max_alloc // max(shape.nbytes, 8)))
@@ -135,13 +135,12 @@ class BlockSet(Blocks):
         session: Session,
         scope: Scope,
         pictures: Sequence[Picture],
-        weights: list[npt.NDArray[np.uint16]] | None,
+        weights: npt.NDArray[np.uint16] | None,
         shape: BlockShape,
     ) -> BlockSet:
         """All blocks of some pictures, in raster order."""
         count = sum(int(np.prod(shape.table_shape(p.height, p.width))) for p in pictures)
-        flat = None if weights is None else np.concatenate([w.ravel() for w in weights])
-        blocks = cls(session, scope, shape, count, flat)
+        blocks = cls(session, scope, shape, count, weights)
         for picture in pictures:
             blocks.add(picture)
         return blocks

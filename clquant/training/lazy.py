@@ -30,8 +30,8 @@ class LazyBlocks(Parts):
     def __init__(
         self, session: Session, scope: Scope, shape: BlockShape, counts: Sequence[int], weights: Weights
     ) -> None:
-        super().__init__(shape, counts)
-        self._session, self._scope, self._weights = session, scope, weights
+        super().__init__(session, shape, counts, weights)
+        self._scope = scope
         self._words: Codewords | None = None
         self._held: dict[int, tuple[Scope, BlockSet, Lloyd]] = {}
         scope.at_end(lambda: self._release(0))
@@ -40,20 +40,20 @@ class LazyBlocks(Parts):
         """Fill a set, which has room for just a portion's blocks."""
         raise NotImplementedError
 
-    def read(self, number: int, places: npt.NDArray[np.int64]) -> Rows:
+    def blocks_of(self, number: int, places: npt.NDArray[np.int64]) -> Rows:
         """Return some of a portion's blocks, (count, K)."""
         raise NotImplementedError
 
     def picked(self, wanted: dict[int, npt.NDArray[np.int64]]) -> Sequence[Rows]:
         """Blocks of some portions; others are not read."""
-        return [self.read(number, places) for number, places in wanted.items()]
+        return [self.blocks_of(number, places) for number, places in wanted.items()]
 
     def sums(self, codebook: Rows, capacity: int) -> npt.NDArray[np.uint64]:
         """Sums of the blocks of each codeword, (size, K + 1), the last column their weights."""
         before: Lloyd | None = None
         for number, lloyd in self._steps(capacity, codebook):
             if before is not None and before is not lloyd:
-                self._session.copy(lloyd.totals, before.totals, 8 * len(codebook) * (codebook.shape[1] + 1))
+                self.session.copy(lloyd.totals, before.totals, 8 * len(codebook) * (codebook.shape[1] + 1))
             lloyd.queue_sums(adds=number > 0)
             before = lloyd
         assert before is not None, "there are blocks"
@@ -66,7 +66,7 @@ class LazyBlocks(Parts):
             lloyd.queue_statistics()
             levels, places = lloyd.read_worst()
             places = np.where(levels > 0, places, 0)
-            own = Worst(levels, self.starts[number] + places, self.read(number, places))
+            own = Worst(levels, self.starts[number] + places, self.blocks_of(number, places))
             found = own if found is None else found.worse(own)
         assert found is not None, "there are blocks"
         return found
@@ -83,16 +83,16 @@ class LazyBlocks(Parts):
         """Each portion's number, and steps on its blocks over a codebook."""
         if self._words is None or capacity > self._words.capacity:
             self._release(0)
-            self._words = Codewords(self._session, self._scope, self.shape, capacity)
+            self._words = Codewords(self.session, self._scope, self.shape, capacity)
         if codebook is not None:
-            self._session.write(self._words.moved, np.ascontiguousarray(codebook))
+            self.session.write(self._words.moved, np.ascontiguousarray(codebook))
             self._words.commit(len(codebook))
         for number, (first, end) in enumerate(itertools.pairwise(self.starts.tolist())):
             blocks, lloyd = self._steps_of(end - first, self._words)
             self.write(number, blocks)
             for piece in blocks.pieces:
-                if self._weights is not None:
-                    self._session.write(piece.weights, self._weights[first : first + piece.count])
+                if self.weights is not None:
+                    self.session.write(piece.weights, self.weights[first : first + piece.count])
                 first += piece.count
             yield number, lloyd
 
@@ -100,12 +100,12 @@ class LazyBlocks(Parts):
         """A set with room for a portion, and steps on it."""
         if count not in self._held:
             self._release(_MOST_SIZES - 1)
-            weights = None if self._weights is None else np.ones(count, np.uint16)
-            scope = self._session.scope().__enter__()
-            blocks = BlockSet(self._session, scope, self.shape, count, weights)
+            weights = None if self.weights is None else np.ones(count, np.uint16)
+            scope = self.session.scope().__enter__()
+            blocks = BlockSet(self.session, scope, self.shape, count, weights)
             for piece in blocks.pieces:
                 piece.count = piece.capacity
-            self._held[count] = scope, blocks, Lloyd(self._session, scope, blocks, words, seed_key(0))
+            self._held[count] = scope, blocks, Lloyd(self.session, scope, blocks, words, seed_key(0))
         self._held[count] = self._held.pop(count)
         return self._held[count][1:]
 
@@ -144,7 +144,7 @@ class PictureBands(LazyBlocks):
             piece.count = 0
         blocks.add(Picture(height, width, channels, channels == 1, array=pixels))
 
-    def read(self, number: int, places: npt.NDArray[np.int64]) -> Rows:
+    def blocks_of(self, number: int, places: npt.NDArray[np.int64]) -> Rows:
         """See `LazyBlocks`."""
         return blocks_at(self._pixels(number), self.shape, places)
 
@@ -154,7 +154,7 @@ class PictureBands(LazyBlocks):
             self._last = None
             picture, row0, row1 = self._bands[number]
             lazy = picture.lazy
-            pixels = picture.on_host(self._session)[row0:row1] if lazy is None else lazy.rows(row0, row1)
+            pixels = picture.on_host(self.session)[row0:row1] if lazy is None else lazy.rows(row0, row1)
             self._last = number, pixels
         return self._last[1]
 

@@ -47,6 +47,9 @@ class Motion:
     number: int = 0  # of the step: makes the noise differ
 
 
+PLAIN = Motion()
+
+
 class Lloyd:
     """Steps that fit codewords to a set of blocks."""
 
@@ -193,20 +196,12 @@ class Lloyd:
         for worst in self._worsts:
             worst.queue()
 
-    def queue_step(self, *, repairs: bool = True, turn: int = 0) -> None:
-        """Queue a plain step: codewords move to the rounded means of their blocks."""
-        self.queue_statistics()
-        self._queue_moves(Motion(), repairs, 0, turn)
-
-    def queue_annealed_step(self, motion: Motion, *, repairs: bool, removed: int) -> None:
-        """Queue a step with noise."""
+    def queue_step(self, motion: Motion = PLAIN, *, repairs: bool = True, removed: int = 0, turn: int = 0) -> None:
+        """Queue a step, by default a plain one: codewords move to the rounded means of their blocks."""
+        words = self._words
         self.queue_statistics()
         if removed:
-            self._merging.queue(self._words.size, removed, self._total_weight)
-        self._queue_moves(motion, repairs, removed, 0)
-
-    def _queue_moves(self, motion: Motion, repairs: bool, removed: int, turn: int) -> None:
-        words = self._words
+            self._merging.queue(words.size, removed, self._total_weight)
         self._update.set(
             merging=np.uint32(removed > 0),
             quarters=np.uint32(motion.quarters),

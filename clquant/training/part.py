@@ -196,7 +196,7 @@ def _blocks(session: Session, scope: Any, part: Part) -> BlockSet:
     pixels, weights = part.pixels, part.weights
     if part.shape.rows == 1 and pixels.shape[1:] == (part.shape.columns, 1):
         rows = pixels.reshape(len(pixels), -1)
-        return BlockSet.of_rows(session, scope, part.shape, rows, None if weights is None else weights.ravel())
+        return BlockSet.of_rows(session, scope, part.shape, rows, weights)
     height, width, channels = pixels.shape
     picture = Picture(height, width, channels, channels == 1, array=pixels)
-    return BlockSet.of_pictures(session, scope, [picture], None if weights is None else [weights], part.shape)
+    return BlockSet.of_pictures(session, scope, [picture], weights, part.shape)

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import DeviceError, InvalidArgument, Progress, Scope, Session
-from clquant.training import training
+from clquant.runtime import DeviceError, InvalidArgument, Scope, Session
 from clquant.training.blocks import BlockShape
 from clquant.training.blockset import Blocks, BlockSet
 from clquant.training.codewords import Codewords
@@ -25,18 +24,15 @@ from clquant.training.part import Rows, Worst
 Numbers = npt.NDArray[np.int64]
 
 
-class Parts:
+class Parts(Blocks):
     """Blocks in parts that follow each other, wherever these are; `capacity` is the most codewords that will come."""
 
-    def __init__(self, shape: BlockShape, counts: Sequence[int]) -> None:
-        self.shape = shape
+    def __init__(
+        self, session: Session, shape: BlockShape, counts: Sequence[int], weights: npt.NDArray[np.uint16] | None
+    ) -> None:
         self.starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-
-    def train(
-        self, session: Session, weights: Any, plans: Sequence[training.Plan], progress: Progress
-    ) -> training.Trained:
-        """Train by each plan like `training.train`; return the training of least error, the first of equals."""
-        return training.train_each(session, PartedBlocks(session, self, weights), plans, progress, steps_on)
+        super().__init__(shape, int(self.starts[-1]), weights)
+        self.session = session
 
     def reduced(self, method: str, *args: Any) -> Any:
         """Call a method of each part, and merge the results by `part.MERGES`."""
@@ -66,17 +62,9 @@ class Parts:
         found = self.picked({i: numbers[low:high] - self.starts[i] for i, (low, high) in enumerate(cuts) if low < high})
         return np.concatenate([np.empty((0, self.shape.components), self.shape.dtype), *found])
 
-
-class PartedBlocks(Blocks):
-    """Blocks that parts have; samples of them are brought here."""
-
-    def __init__(self, session: Session, parts: Parts, weights: npt.NDArray[np.uint16] | None) -> None:
-        super().__init__(parts.shape, int(parts.starts[-1]), weights)
-        self._session, self.parts = session, parts
-
     def read(self, number: int) -> Rows:
         """Return blocks like `BlockSet.read`."""
-        rows = self.parts.rows(np.arange(self.count))
+        rows = self.rows(np.arange(self.count))
         return np.concatenate([rows, np.repeat(rows[:1], number - self.count, axis=0)])
 
     def _whole(self, scope: Scope) -> BlockSet:
@@ -84,23 +72,23 @@ class PartedBlocks(Blocks):
 
     def _at(self, scope: Scope, places: Numbers) -> BlockSet:
         weights = None if self.weights is None else self.weights[places]
-        return BlockSet.of_rows(self._session, scope, self.shape, self.parts.rows(places), weights)
+        return BlockSet.of_rows(self.session, scope, self.shape, self.rows(places), weights)
 
 
 class PartedLloyd(Lloyd):
-    """Steps that fit codewords to `PartedBlocks`."""
+    """Steps that fit codewords to blocks in parts."""
 
     # The set of blocks that the kernels here see has the worst block of each codeword at the codeword's index.
 
     def __init__(
-        self, session: Session, scope: Scope, blocks: PartedBlocks, words: Codewords, key: npt.NDArray[np.uint32]
+        self, session: Session, scope: Scope, blocks: Parts, words: Codewords, key: npt.NDArray[np.uint32]
     ) -> None:
         empty = np.zeros((words.capacity, blocks.shape.components), blocks.shape.dtype)
         self._worst_rows = BlockSet.of_rows(session, scope, blocks.shape, empty, None)
         if len(self._worst_rows.pieces) != 1:
             raise DeviceError(f"the device holds no {words.capacity} codewords of {blocks.shape.components} bytes")
         self._total = blocks.total_weight
-        self._parts = blocks.parts
+        self._parts = blocks
         self._answer: tuple[bytes, npt.NDArray[np.uint64]] | None = None
         self._worst_of: bytes | None = None
         super().__init__(session, scope, self._worst_rows, words, key)
@@ -138,6 +126,6 @@ class PartedLloyd(Lloyd):
 
 
 def steps_on(session: Session, scope: Scope, blocks: Any, words: Codewords, key: npt.NDArray[np.uint32]) -> Lloyd:
-    """Return the steps on parted blocks, or on samples of them, as `training.train_on` takes them."""
-    kind = PartedLloyd if isinstance(blocks, PartedBlocks) else Lloyd
+    """Return the steps on blocks in parts, or on the device."""
+    kind = PartedLloyd if isinstance(blocks, Parts) else Lloyd
     return kind(session, scope, blocks, words, key)

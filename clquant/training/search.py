@@ -108,7 +108,7 @@ class Search:
         self._padded = most
         if not isinstance(codebook, int):
             self._codebook = scope.copy_of(codebook)
-            session.launch(*self._loading(self._codebook, len(codebook), 0, None))
+            self.load(self._codebook, len(codebook))
 
     def _check_bounds(self) -> None:
         """The bounds that cl/training/search.cl proves exactness from."""
@@ -129,6 +129,11 @@ class Search:
         layout = _WORDWISE if components > _REGISTER_COMPONENTS else _ROWS
         return layout, 4 * words, number
 
+    def load(self, codebook: Buffer, size: int, first: int = 0) -> None:
+        """Queue loading a codebook, which is searched from then on."""
+        self._padded = -(-size // self._step) * self._step
+        self._session.launch(*self._loading(codebook, size, first))
+
     def prepare_load(self, scope: Scope, codebook: Buffer, kept: Buffer | None = None) -> PreparedLaunch:
         """`load` to be queued many times by `queue_load`."""
         return self._session.prepare(scope, *self._loading(codebook, self._capacity, 0, kept))
@@ -144,12 +149,7 @@ class Search:
         search.set(padded=np.uint32(self._padded))
         search.queue()
 
-    def load(self, codebook: Buffer, size: int, first: int = 0) -> None:
-        """Queue loading a codebook, which is searched from then on."""
-        self._padded = -(-size // self._step) * self._step
-        self._session.launch(*self._loading(codebook, size, first, None))
-
-    def _loading(self, codebook: Buffer, size: int, first: int, kept: Buffer | None) -> tuple[Any, ...]:
+    def _loading(self, codebook: Buffer, size: int, first: int, kept: Buffer | None = None) -> tuple[Any, ...]:
         """The kernel that makes operands, its sizes, and its arguments."""
         bias, loses = self._bias_type()
         constants: dict[str, Any] = self._shape.constants()

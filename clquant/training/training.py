@@ -7,7 +7,7 @@ Linde, Buzo and Gray 1980 (Lloyd steps); Zeger, Vaisey and Gersho 1992 (noise on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,12 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
-from clquant.images import Picture
 from clquant.runtime import InvalidArgument, InvalidType, Progress, Scope, Session, seed_key
-from clquant.training.blocks import BlockShape
-from clquant.training.blockset import MAX_WEIGHT, BlockSet
+from clquant.training.blockset import MAX_WEIGHT, BlockSet, check_bound
 from clquant.training.codewords import Codewords
 from clquant.training.lloyd import Lloyd, Motion
+from clquant.training.parted import Parts, steps_on
 from clquant.training.search import MAX_CODEBOOK
 from clquant.training.seeding import sample_codewords, split_codewords
 
@@ -75,8 +74,8 @@ class Trained:
     n_iter: int
 
 
-def check_weights(sample_weight: Any, tables: Sequence[tuple[int, int]]) -> list[npt.NDArray[np.uint16]] | None:
-    """Weights as a person gave them, as whole numbers 0..4095 per block."""
+def check_weights(sample_weight: Any, tables: Sequence[tuple[int, int]]) -> npt.NDArray[np.uint16] | None:
+    """Weights as a person gave them, as whole numbers 0..4095 per block, those of all pictures in a row."""
     if sample_weight is None:
         return None
     several = isinstance(sample_weight, list | tuple) or (isinstance(sample_weight, np.ndarray) and sample_weight.ndim)
@@ -92,49 +91,34 @@ def check_weights(sample_weight: Any, tables: Sequence[tuple[int, int]]) -> list
             raise InvalidArgument(f"{name} has the shape {values.shape}; allowed: a number, or blocks as {table}")
         if not bool(np.isfinite(values).all()) or bool((values < 0).any()):
             raise InvalidArgument(f"{name} holds negative or infinite weights; allowed: finite numbers of at least 0")
-        weights.append(np.broadcast_to(values, table))
-    largest = max(float(w.max()) for w in weights)
+        weights.append(np.broadcast_to(values, table).ravel())
+    flat = np.concatenate(weights)
+    largest = flat.max()
     if largest == 0:
         raise InvalidArgument("sample_weight is zero everywhere; allowed: at least one positive weight")
-    return [np.floor(w / largest * MAX_WEIGHT + 0.5).astype(np.uint16) for w in weights]
+    whole: npt.NDArray[np.uint16] = np.floor(flat / largest * MAX_WEIGHT + 0.5).astype(np.uint16)
+    return whole
 
 
-def train(
-    session: Session,
-    pictures: Sequence[Picture],
-    weights: list[npt.NDArray[np.uint16]] | None,
-    shape: BlockShape,
-    plan: Plan,
-    progress: Progress,
-) -> Trained:
-    """Train a codebook on every block of some pictures."""
-    with session.scope() as scope:
-        blocks = BlockSet.of_pictures(session, scope, pictures, weights, shape)
-        return train_on(session, scope, blocks, plan, progress, Lloyd)
-
-
-def train_each(
-    session: Session, blocks: Any, plans: Sequence[Plan], progress: Progress, steps: Callable[..., Lloyd]
-) -> Trained:
-    """Train by each plan on blocks that are there already; return the training of least error, the first of equals."""
+def train(session: Session, blocks: BlockSet | Parts, plans: Sequence[Plan], progress: Progress) -> Trained:
+    """Train on blocks by each plan; return the training of least error, the first of equals."""
+    check_bound(blocks)
     stages, found = [2 + plan.refine for plan in plans], list[Trained]()
     for number, plan in enumerate(plans):
         with session.scope() as scope:
             part = progress.part(sum(stages[:number]), sum(stages))
-            found.append(train_on(session, scope, blocks, plan, part, steps))
+            found.append(_trained(session, scope, blocks, plan, part))
     return min(found, key=lambda trained: trained.mse)
 
 
-def train_on(
-    session: Session, scope: Scope, blocks: Any, plan: Plan, progress: Progress, steps: Callable[..., Lloyd]
-) -> Trained:
-    """Train a codebook on blocks that are there already."""
+def _trained(session: Session, scope: Scope, blocks: BlockSet | Parts, plan: Plan, progress: Progress) -> Trained:
+    """Train on blocks by one plan."""
     stages = 2 + plan.refine
     progress.report(0, stages)
     if blocks.count <= plan.size:
         progress.report(stages, stages)
         return Trained(_in_order(blocks.read(plan.size)), 0.0, 0)
-    training = _Training(session, scope, blocks, plan, steps)
+    training = _Training(session, scope, blocks, plan)
     training.start()
     training.report(progress, 1)
     for turn in range(plan.refine):
@@ -144,7 +128,7 @@ def train_on(
     codebook, error, done = training.words.read(), training.whole().error(), training.steps
     if plan.of_rows and plan.refine:
         with session.scope() as inner:
-            plain = _Training(session, inner, blocks, replace(plan, refine=0), steps)
+            plain = _Training(session, inner, blocks, replace(plan, refine=0))
             codebook, error = plain.below(error) or (codebook, error)
             done += plain.steps
     progress.report(stages, stages)
@@ -164,9 +148,8 @@ def _late_steps(size: int, seconds: float) -> int:
 class _Training:
     """The stages of one training."""
 
-    def __init__(self, session: Session, scope: Scope, blocks: Any, plan: Plan, steps: Callable[..., Lloyd]) -> None:
+    def __init__(self, session: Session, scope: Scope, blocks: BlockSet | Parts, plan: Plan) -> None:
         self._session = session
-        self._steps = steps
         self._scope = scope
         self._plan = plan
         self._key = seed_key(plan.seed)
@@ -216,7 +199,7 @@ class _Training:
         """Return the steps on a set of blocks, the same object each time."""
         known = self._lloyds.get(id(blocks))
         if known is None:
-            known = self._lloyds[id(blocks)] = self._steps(self._session, self._scope, blocks, self.words, self._key)
+            known = self._lloyds[id(blocks)] = steps_on(self._session, self._scope, blocks, self.words, self._key)
         return known
 
     def report(self, progress: Progress, done: int) -> None:
@@ -246,7 +229,7 @@ class _Training:
             amplitude = self._amplitude * fading * (5 * fading + every) // (10 * every**2)
             removed = self.words.size - left if step == count - 1 else 0
             motion = Motion(_QUARTERS, amplitude, self._annealed)
-            self._on(sets[step % len(sets)]).queue_annealed_step(motion, repairs=step == 0, removed=removed)
+            self._on(sets[step % len(sets)]).queue_step(motion, repairs=step == 0, removed=removed)
             self._annealed += 1
         self.steps += count
 

@@ -16,7 +16,6 @@ from clquant.runtime import Array, CommandQueue, Progress, Scope, open_session
 from clquant.training import training
 from clquant.training.blockset import BlockSet
 from clquant.training.lazy import LazyBlocks, Weights
-from clquant.training.lloyd import Lloyd
 from clquant.training.part import Part
 from clquant.vectors.device_rows import DeviceRows
 from clquant.vectors.distances import Labels, all_distances, nearest, runs_of, squared_errors
@@ -74,10 +73,10 @@ class HeldRows:
         with session.scope() as scope:
             if in_portions:
                 portions, runs = RowPortions(scope, self._rows, fixed, weights), runs_of(self._rows, fixed)
-                best = portions.train(session, weights, plans, progress)
+                best = training.train(session, portions, plans, progress)
             else:
                 blocks = self._blocks(fixed, weights, scope)
-                best, runs = training.train_each(session, blocks, plans, progress, Lloyd), blocks.runs()
+                best, runs = training.train(session, blocks, plans, progress), blocks.runs()
             labels = nearest(session, best.codebook, shape, runs, source.count, source.is_on_device)
         return best, labels
 
@@ -131,7 +130,7 @@ class RowPortions(LazyBlocks):
             self._rows.write(self._fixed, first, first + piece.count, piece.blocks)
             first += piece.count
 
-    def read(self, number: int, places: npt.NDArray[np.int64]) -> Words:
+    def blocks_of(self, number: int, places: npt.NDArray[np.int64]) -> Words:
         """See `LazyBlocks`."""
         begin = int(self.starts[number] + places.min())
         rows = self._rows.read(begin, int(self.starts[number] + places.max()) + 1)[places - places.min()]
@@ -153,7 +152,7 @@ class SpreadRows:
     ) -> tuple[training.Trained, None]:
         """The training of least error, the first of equals; labels are found when they are asked for."""
         with self._parts(fixed, weights) as parts:
-            return parts.train(open_session(self._queue), weights, plans, progress), None
+            return training.train(parts.session, parts, plans, progress), None
 
     def totals(self, fixed: FixedPoint, weights: Weights, words: Words) -> npt.NDArray[np.uint64]:
         """Sums of the rows of each codeword, (k, d + 1), the last column their weights."""
@@ -176,7 +175,7 @@ class SpreadRows:
     def _parts(self, fixed: FixedPoint, weights: Weights) -> Any:
         rows, shape = self._source.source, fixed.shape(self._source.components)
         made = self._executor.later_rows(rows, functools.partial(_part, fixed, self._source.dtype), weights)
-        return self._executor.RemoteParts(shape, rows.chunks[0], made)
+        return self._executor.RemoteParts(open_session(self._queue), shape, rows.chunks[0], weights, made)
 
 
 def _light(model: Any) -> Any:

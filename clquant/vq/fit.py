@@ -15,6 +15,7 @@ from clquant.images.collections import Later, expanded
 from clquant.runtime import InvalidArgument, Progress, ProgressCallback, open_session
 from clquant.training import training
 from clquant.training.blocks import BlockShape, check_block_shape
+from clquant.training.blockset import BlockSet
 from clquant.training.lazy import COPIES_IN_MEMORY, PictureBands
 from clquant.training.part import Part
 from clquant.training.search import MAX_CODEBOOK
@@ -34,28 +35,27 @@ def _spread_fit(
         executor.values([executor.later("images", np.shape, own[0]) for own, _, shape in bands if not shape])
     )
     shapes = [shape or next(unknown) for *_, shape in bands]
-    channels = {(*shape, 1)[2] for shape in shapes}
-    if len(channels) > 1:
-        raise InvalidArgument(f"images have {sorted(channels)} channels; allowed: the same number in all")
-    shape = BlockShape(*block, channels.pop())
+    shape = _block_shape(block, {(*shape, 1)[2] for shape in shapes})
     tables = [shape.table_shape(*size[:2]) for size in shapes]
     weights = training.check_weights(sample_weight, tables)
     made: list[Any] = []
     counts: list[int] = []
     for i, (own, high, _) in enumerate(bands):
         for number, pixels in enumerate(own):
-            most = high // block[0] or tables[i][0]
-            rows = slice(number * most, min((number + 1) * most, tables[i][0]))
-            own_weights = None if weights is None else weights[i][rows]
-            made.append(executor.later("images", Part, pixels, own_weights, shape, sum(counts)))
-            counts.append((rows.stop - rows.start) * tables[i][1])
-    with executor.RemoteParts(shape, counts, made) as parts:
-        return parts.train(open_session(codec.queue), _flat(weights), [plan], report), shape
+            most, first = high // block[0] or tables[i][0], sum(counts)
+            counts.append(min(most, tables[i][0] - number * most) * tables[i][1])
+            own_weights = None if weights is None else weights[first : first + counts[-1]]
+            made.append(executor.later("images", Part, pixels, own_weights, shape, first))
+    session = open_session(codec.queue)
+    with executor.RemoteParts(session, shape, counts, weights, made) as parts:
+        return training.train(session, parts, [plan], report), shape
 
 
-def _flat(weights: Sequence[npt.NDArray[np.uint16]] | None) -> npt.NDArray[np.uint16] | None:
-    """Weights of the blocks of several pictures, one after the other."""
-    return None if weights is None else np.concatenate([own.ravel() for own in weights])
+def _block_shape(block: tuple[int, int], channels: set[int]) -> BlockShape:
+    """The blocks of pictures of so many channels."""
+    if len(channels) > 1:
+        raise InvalidArgument(f"images have {sorted(channels)} channels; allowed: the same number in all")
+    return BlockShape(*block, *channels)
 
 
 def _pixels(image: Any, name: str) -> npt.NDArray[np.uint8]:
@@ -74,17 +74,13 @@ def fit(
     listed = given if isinstance(given, list | tuple) else [given]
     bound = lazy.memory_bytes(memory)
     pictures = _read(given, listed, bound)
-    channels = {p.channels for p in pictures}
-    if len(channels) > 1:
-        raise InvalidArgument(f"images have {sorted(channels)} channels; allowed: the same number in all")
-    shape = BlockShape(*block, channels.pop())
+    shape = _block_shape(block, {p.channels for p in pictures})
     weights = training.check_weights(sample_weight, [shape.table_shape(p.height, p.width) for p in pictures])
     session = open_session(codec.queue, device_arrays(pictures))
-    if all(picture.lazy is None for picture in pictures):
-        return training.train(session, pictures, weights, shape, plan, reporter), shape
+    kind = BlockSet.of_pictures if all(picture.lazy is None for picture in pictures) else PictureBands
     with session.scope() as scope:
-        bands = PictureBands(session, scope, pictures, _flat(weights), shape)
-        return bands.train(session, _flat(weights), [plan], reporter), shape
+        blocks = kind(session, scope, pictures, weights, shape)
+        return training.train(session, blocks, [plan], reporter), shape
 
 
 def _read(given: Any, listed: Sequence[Any], memory: int) -> list[Picture]:

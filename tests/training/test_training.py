@@ -39,9 +39,10 @@ def test_blocks_and_their_samples(
     shape = BlockShape(4, 4, 1)
     rows = np.concatenate([reference.blocks(p, 4, 4) for p in pictures])
     weights = [rng.integers(0, 2, shape.table_shape(*p.shape)).astype(np.uint16) for p in pictures]
-    flat = np.concatenate([w.ravel() for w in weights]).astype(np.int64)
+    flat = np.concatenate([w.ravel() for w in weights])
     with runtime.open_session(queue).scope() as scope:
-        for given, known in ((None, np.ones_like(flat)), (weights, flat)):
+        for given in (None, flat):
+            known = np.ones(len(flat), np.int64) if given is None else flat.astype(np.int64)
             blocks = block_set(queue, scope, pictures, shape, given)
             np.testing.assert_array_equal(blocks.read(blocks.count), rows)
             assert blocks.sample(scope, len(rows), 0, 5) is blocks
@@ -58,7 +59,7 @@ def assert_trained(queue: Any, pictures: list[Bytes], size: int, weights: Any = 
     shape = BlockShape(2, 3, pictures[0].shape[2] if pictures[0].ndim == 3 else 1)
     tables = [shape.table_shape(*p.shape[:2]) for p in pictures]
     checked = training.check_weights(weights, tables)
-    flat = np.ones(len(rows), np.int64) if checked is None else np.concatenate([w.ravel() for w in checked])
+    flat = np.ones(len(rows), np.int64) if checked is None else checked
     seed = parameters.pop("random_state", 0)
     expected = training_reference.train(rows, flat.astype(np.int64), size, seed=seed, **parameters)
     np.testing.assert_array_equal(codec.codebook_.reshape(size, -1), expected[0])
