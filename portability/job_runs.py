@@ -229,6 +229,15 @@ def codes(queue: runtime.CommandQueue) -> Result:
     return {**found, "rotation": models["floats"].rotation_}
 
 
+def device_codes(queue: runtime.CommandQueue) -> Result:
+    """Codes of whole bytes and across them, of rows that the device holds."""
+    rows = photo(40, 40, 3).reshape(-1, 12)
+    on_device = runtime.open_session(queue).new_array(rows.shape, np.uint8)
+    on_device.set(rows)
+    bits = {f"{bits} bits": clquant.ProductQuantizer(3, bits, refine=0, queue=queue).fit(rows) for bits in (5, 8)}
+    return {name: model.encode(on_device).get() for name, model in bits.items()}
+
+
 def scalar_codebooks(queue: runtime.CommandQueue) -> Result:
     rng = np.random.default_rng(1)
     values = rng.normal(size=(3, 150)).astype(np.float16)
@@ -266,6 +275,16 @@ def frames(shared: bool) -> Callable[..., Result]:
         return made
 
     return run
+
+
+def moving(queue: runtime.CommandQueue) -> Result:
+    """A GIF of noisy frames: pixels are held, and LZW is lossy. Two threads use the device."""
+    rng = np.random.default_rng(3)
+    shown = [np.clip(SMALL + rng.integers(-6, 7, SMALL.shape), 0, 255).astype(np.uint8) for _ in range(3)]
+    shown.append(np.roll(shown[-1], 5, axis=1))
+    colors = clquant.Palette(np.unique(SMALL.reshape(-1, 3)[::7], axis=0))
+    made = clquant.animate(shown, colors, quality=90, lossy=40, dither="bayer4", queue=queue)
+    return {"file": made.to_bytes("gif"), **{f"frame {i}": frame.to_array() for i, frame in enumerate(made.frames)}}
 
 
 def to_quality(engine: str, **target: float) -> Callable[..., Result]:
@@ -366,7 +385,7 @@ def read(queue: runtime.CommandQueue) -> Result:
     return {name: images.read(form[:, ::-1]).array for name, form in forms.items()}
 
 
-TINY, ODD, WIDE = photo(24, 40), photo(61, 83), photo(130, 257)
+SMALL, TINY, ODD, WIDE = photo(16, 20), photo(24, 40), photo(61, 83), photo(130, 257)
 BRIEF = {"max_iter": 2, "swap_rounds": 1}  # what a simulator has the patience for
 SIX = clquant.Palette(
     [(0, 0, 0, 255), (255, 255, 255, 255), (0, 160, 0, 255), (0, 0, 255, 255), (255, 0, 0, 255), (0, 0, 0, 0)]

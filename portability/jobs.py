@@ -209,5 +209,7 @@ JOBS = (
     Job("scalar of long rows", runs.counted_scalars, True),
     Job("vectors", runs.vectors, False),
     Job("codes of vectors", runs.codes, False),
+    Job("codes on the device", runs.device_codes, False),
+    Job("moving pictures", runs.moving, False),
     Job("kmeans lossless gray", runs.palette_engine("KMeansPalette", runs.GRAY // 32, n_colors=16), False),
 )
