@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import inspect
 import json
 import math
 import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from clquant import runtime
 from clquant.cli import streams
@@ -31,10 +32,18 @@ TRAITS = {
     "result": "its value names a file that is written",
     "here": "its result is shown by this process: not with --jobs or --cluster",
     "joint": "joins all inputs: not with --jobs",
-    "learns": "chooses how a palette is learned: not with --use",
+    "learns": "chooses how a palette, a codebook or a tree is made: not where one is given",
     "whole": "needs the whole picture: not where pictures are read and written by bands",
     "bands": "of results that are written by bands: .zarr and .tif",
 }
+
+
+class Declared(NamedTuple):
+    """What is known of an option beside its value."""
+
+    traits: frozenset[str]
+    default: Any
+    parameter: str  # its last word, which is that of Python's parameter
 
 
 def option(parser: Any, *names: str, traits: str = "", **declaration: Any) -> None:
@@ -42,22 +51,27 @@ def option(parser: Any, *names: str, traits: str = "", **declaration: Any) -> No
     words = frozenset(traits.split())
     assert words <= set(TRAITS), traits
     action = parser.add_argument(*names, **declaration)
-    known = parser.get_default("traits") or {}
-    parser.set_defaults(traits={**known, action.dest: (words, action.default)})
+    known = parser.get_default("options") or {}
+    parameter = action.option_strings[-1].lstrip("-").replace("-", "_")
+    parser.set_defaults(options={**known, action.dest: Declared(words, action.default, parameter)})
+
+
+def parameters(args: argparse.Namespace, target: Callable[..., Any]) -> dict[str, Any]:
+    """Values of the options that are parameters of a callable; those that were not given are left to it."""
+    known = inspect.signature(target).parameters
+    found = {one.parameter: getattr(args, name) for name, one in args.options.items()}
+    return {name: value for name, value in found.items() if name in known and value is not None}
 
 
 def with_trait(args: argparse.Namespace, trait: str) -> list[str]:
     """Names of all options with a trait."""
-    return [name for name, (words, _) in args.traits.items() if trait in words]
+    return [name for name, one in args.options.items() if trait in one.traits]
 
 
 def given(args: argparse.Namespace, trait: str) -> list[str]:
     """Names, as they are typed, of the options with a trait whose values are not their defaults."""
-    return [
-        name.replace("_", "-")
-        for name, (words, default) in args.traits.items()
-        if trait in words and getattr(args, name) != default
-    ]
+    names = with_trait(args, trait)
+    return [name.replace("_", "-") for name in names if getattr(args, name) != args.options[name].default]
 
 
 def files_read(args: argparse.Namespace) -> list[str | None]:
@@ -187,11 +201,6 @@ def refuse_both(args: argparse.Namespace, trait: str, other: str) -> None:
     """Refuse options with a trait beside another option."""
     for name in given(args, trait):
         raise InvalidArgument(f"--{name} and --{other} are given; allowed: one of them")
-
-
-def chosen(args: argparse.Namespace, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Options by name, those that were not given (None) with their defaults."""
-    return {name: default if getattr(args, name) is None else getattr(args, name) for name, default in defaults.items()}
 
 
 def shown(target: str) -> str:

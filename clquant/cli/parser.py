@@ -86,8 +86,8 @@ class _Command(_Parser):
         return formatter.format_help()
 
     def _is_everyday(self, action: argparse.Action) -> bool:
-        traits, _ = (self.get_default("traits") or {}).get(action.dest, ((), None))
-        return "everyday" in traits or isinstance(action, _HelpAll)
+        declared = (self.get_default("options") or {}).get(action.dest)
+        return isinstance(action, _HelpAll) or (declared is not None and "everyday" in declared.traits)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         found, unknown = super().parse_known_args(args, namespace)

@@ -56,14 +56,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     remark = f"(default: {DEFAULT}); {NO_DITHER}: no dithering"
     common.add_dither(parser, "imitate more colours", remark, default=DEFAULT, also=(NO_DITHER,))
     text = "one for all frames, for each scene, or for each frame"
-    parser.add_argument("--palettes", choices=WAYS, default="one", help=text)
+    option(parser, "--palettes", choices=WAYS, default="one", help=text)
     text = "1 to 100 (90); below 100 noise is held, below 90 packing has loss"
     option(parser, "--quality", type=int, default=90, metavar="Q", traits="everyday", help=text)
-    parser.add_argument("--hold", type=int, default=4, metavar="N", help="frames to look ahead for what is held (4)")
-    parser.add_argument("--lossy", type=int, metavar="N", help="loss of a GIF's packing, 0 to 100")
+    option(parser, "--hold", type=int, default=4, metavar="N", help="frames to look ahead for what is held (4)")
+    option(parser, "--lossy", type=int, metavar="N", help="loss of a GIF's packing, 0 to 100")
     text = "less quality, more loss, fewer colours, a smaller size, until it fits"
     option(parser, "--max-bytes", type=common.byte_count, metavar="N", traits="everyday", help=text)
-    parser.add_argument("--plays", type=int, metavar="N", help="how often it is shown, 0 for ever (default: as IN)")
+    option(parser, "--plays", type=int, metavar="N", help="how often it is shown, 0 for ever (default: as IN)")
     parser.add_argument("--comment", default="", metavar="TEXT", help="a text in the file (GIF, PNG)")
     parser.add_argument("--raw", type=_size, metavar="WxH", help="IN is plain RGB of this size, with --fps (25)")
     parser.add_argument("--damaged", action="store_true", help="take the frames before a damage, instead of an error")
@@ -79,23 +79,11 @@ def run(args: argparse.Namespace) -> int:
     colors = given_palette("--use", args.use) if args.use is not None else args.colors
     if args.use is None and not 2 <= args.colors <= 256:
         raise InvalidArgument(f"--colors is {args.colors}; allowed: 2 to 256")
-    queue = common.open_queue(args)
+    how = common.parameters(args, clquant.animate) | {"queue": common.open_queue(args)}
+    how["dither"] = None if args.dither == NO_DITHER else args.dither
     frames = _frames(args)
     with common.progress_bar(args, sources.sources[0].relative.name) as progress:
-        made = clquant.animate(
-            frames,
-            colors,
-            palettes=args.palettes,
-            quality=args.quality,
-            hold=args.hold,
-            lossy=args.lossy,
-            max_bytes=args.max_bytes,
-            dither=None if args.dither == NO_DITHER else args.dither,
-            color_space=args.space,
-            plays=args.plays,
-            queue=queue,
-            progress=progress,
-        )
+        made = clquant.animate(frames, colors, progress=progress, **how)
         _write(args, target, made)
     if args.save_palette is not None:
         made.palette.write(args.save_palette)

@@ -58,21 +58,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--gray", action="store_true", traits="everyday", help=text)
     text = "side of a block, 2 to 64 (default: 32)"
     option(parser, "--block", "--block-size", type=int, default=32, metavar="N", traits="everyday", help=text)
-    parser.add_argument("--scan", choices=SCANS, default="spiral", help="path through a block (default: spiral)")
+    option(parser, "--scan", choices=SCANS, default="spiral", help="path through a block (default: spiral)")
     text = "trained thresholds and weights, or Floyd and Steinberg's (default: tone-dependent)"
-    parser.add_argument("--weights", choices=("tone-dependent", "constant"), default="tone-dependent", help=text)
+    option(parser, "--weights", choices=("tone-dependent", "constant"), default="tone-dependent", help=text)
     text = "levels per channel, 2 to 256 (default: 2)"
     option(parser, "--levels", type=int, default=2, metavar="L", traits="everyday", help=text)
     text = "halftone to these colours: 'black,#f00,white' or a palette file"
     option(parser, "--palette", metavar="COLORS", traits="everyday file", help=text)
     text = "with --palette: where colours are compared with its (default: srgb)"
     common.add(parser, "space", help=text, default=None)
-    parser.add_argument("--noise", type=float, default=0.0, metavar="X", help="threshold noise, 0 to 1 (default: 0)")
+    option(parser, "--noise", type=float, default=0.0, metavar="X", help="threshold noise, 0 to 1 (default: 0)")
     text = "passes of direct binary search, 0 to 16 (default: 0)"
     option(parser, "--refine", type=int, default=0, metavar="P", traits="everyday whole", help=text)
     option(parser, "--dpi", type=float, traits="everyday", help="with --refine: pixels per inch (default: 300)")
-    parser.add_argument("--inches", type=float, help="with --refine: distance of the eye (default: 9.5)")
-    parser.add_argument("--linear", action="store_true", help="diffuse errors in linear light")
+    option(parser, "--inches", type=float, help="with --refine: distance of the eye (default: 9.5)")
+    option(parser, "--linear", action="store_true", help="diffuse errors in linear light")
     common.add(parser, "seed", "compression", "icc", "cluster", "device", "quiet")
 
 
@@ -95,18 +95,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _here(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
     """Halftone inputs one by one; workers do the chunks of large ones if there is a cluster."""
-    halftoner = PinwheelHalftoner(
-        args.block,
-        scan=args.scan,
-        weights=args.weights,
-        noise=args.noise,
-        levels=args.levels,
-        linear=args.linear,
-        palette=given_palette("--palette", args.palette) if args.palette is not None else None,
-        color_space=args.space or "srgb",
-        queue=common.open_queue(args) if args.cluster is None else None,
-        random_state=args.seed,
-    )
+    given = common.parameters(args, PinwheelHalftoner)
+    if args.palette is not None:
+        given["palette"] = given_palette("--palette", args.palette)
+    halftoner = PinwheelHalftoner(**given, queue=common.open_queue(args) if args.cluster is None else None)
 
     def work(item: Item, loaded: Loaded | Large) -> batch.Finish:
         return (_by_bands if isinstance(loaded, Large) else _one)(halftoner, item, loaded)
@@ -129,8 +121,9 @@ def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loade
 def _one(halftoner: PinwheelHalftoner, item: Item, loaded: Any) -> batch.Finish:
     args = item.args
     kind = lossless_kind(item.place, "a halftone")
-    how = {"refine": args.refine} | ({} if halftoner.palette is not None else {"output": "levels"})
-    how |= {name: getattr(args, name) for name in ("dpi", "inches") if getattr(args, name) is not None}
+    given = {name: getattr(args, name) for name in ("refine", "dpi", "inches")}
+    how = {name: value for name, value in given.items() if value is not None}
+    how |= {"output": "levels"} if halftoner.palette is None else {}
     with item.working() as progress:
         made = halftoner.transform(loaded.pixels, progress=progress, **how)
     kept = loaded.options(kind) | common.compression(args, kind) | source_name(kind, item.target, item.source)

@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--dither", default="default", metavar="NAME", traits="everyday", help=text)
     text = "tone compression, 0 to 1 (default: 1)"
     option(parser, "--tone", type=float, default=1.0, metavar="X", traits="everyday", help=text)
-    parser.add_argument("--gamut", type=float, metavar="X", help="chroma that is kept, 0 to 1 (default: the panel's)")
+    option(parser, "--gamut", type=float, metavar="X", help="chroma that is kept, 0 to 1 (default: the panel's)")
     text = "write the colours that the driver expects, not the measured ones"
     option(parser, "--device-colors", action="store_true", traits="everyday", help=text)
     common.add(parser, "space", "device", "quiet")
@@ -76,13 +76,12 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidArgument("--device-colors goes with pictures; a frame has the controller's codes")
     if not pairs:
         return 0
-    dither = {"default": True, "none": None}.get(args.dither, args.dither)
-    queue = common.open_queue(args)
+    how = common.parameters(args, chosen.quantize) | {"queue": common.open_queue(args)}
+    how["dither"] = {"default": True, "none": None}.get(args.dither, args.dither)
 
     def work(item: Item, picture: Any) -> batch.Finish:
-        how = {"tone": args.tone, "gamut": args.gamut, "color_space": args.space, "queue": queue}
         with item.working() as progress:
-            made = chosen.quantize(picture, dither, progress=progress, **how)
+            made = chosen.quantize(picture, progress=progress, **how)
         return partial(_finish, item, chosen, made)
 
     return batch.run(args, pairs, partial(_read, args, size), work)

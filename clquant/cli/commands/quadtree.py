@@ -28,9 +28,6 @@ from clquant.video import animation
 
 HELP = "decompose pictures into uniform squares"
 
-# Values of options that are not given.
-BUILT: dict[str, Any] = {"threshold": 13.0, "criterion": "deviation", "weights": None, "min_size": 1, "max_depth": None}
-
 FRAME_MS = 400
 LAST_FRAME_MS = 2000
 
@@ -57,14 +54,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     default = "IN-quadtree.png (.gif with --gif) beside each input"
     common.add_batch(parser, ", ".join(FORMATS), default, what="picture or tree (.clqt)")
-    text = f"gray levels, 0 to 255 (default: {BUILT['threshold']})"
-    option(parser, "-t", "--threshold", type=float, metavar="T", traits="everyday", help=text)
-    text = f"what must not exceed the threshold (default: {BUILT['criterion']})"
-    option(parser, "--criterion", choices=CRITERIA, traits="everyday", help=text)
-    parser.add_argument("--weights", type=int, nargs="+", metavar="W", help="weighted only: one of 0 to 255 a channel")
-    parser.add_argument("--min-size", type=int, metavar="N", help="least side of a region (default: 1)")
+    text = "gray levels, 0 to 255 (default: 13)"
+    option(parser, "-t", "--threshold", type=float, metavar="T", traits="everyday learns", help=text)
+    text = "what must not exceed the threshold (default: deviation)"
+    option(parser, "--criterion", choices=CRITERIA, traits="everyday learns", help=text)
+    text = "weighted only: one of 0 to 255 a channel"
+    option(parser, "--weights", type=int, nargs="+", metavar="W", traits="learns", help=text)
+    text = "least side of a region (default: 1)"
+    option(parser, "--min-size", type=int, metavar="N", traits="learns", help=text)
     text = "most splits from the root down (default: no limit)"
-    option(parser, "--max-depth", type=int, metavar="N", traits="everyday", help=text)
+    option(parser, "--max-depth", type=int, metavar="N", traits="everyday learns", help=text)
     option(parser, "--outline", action="store_true", traits="everyday", help="draw the borders of the leaves")
     option(parser, "--gif", action="store_true", traits="everyday", help="write an animation, one frame a level")
     text = "write the tree too: a .clqt file, or a folder for several inputs"
@@ -83,7 +82,8 @@ def run(args: argparse.Namespace) -> int:
         _refuse_building(args)
     if not pairs:
         return 0
-    builder = QuadtreeBuilder(**common.chosen(args, BUILT), method="top-down", queue=common.open_queue(args))
+    given = common.parameters(args, QuadtreeBuilder)
+    builder = QuadtreeBuilder(**given, method="top-down", queue=common.open_queue(args))
     return batch.run(args, pairs, partial(_read, args), partial(_one, builder, trees))
 
 
@@ -120,7 +120,9 @@ def _one(builder: QuadtreeBuilder, trees: dict[Source, str], item: Item, found: 
 
 def _refuse_building(args: argparse.Namespace) -> None:
     """Refuse options that choose leaves, beside saved trees."""
-    common.refuse(args, list(BUILT), "with saved trees, whose leaves are chosen; allowed: with pictures")
+    common.refuse(
+        args, common.with_trait(args, "learns"), "with saved trees, whose leaves are chosen; allowed: with pictures"
+    )
 
 
 def _is_tree(source: Source) -> bool:

@@ -34,9 +34,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add(parser, "colors", help=f"colours, 2 to 256 (default: {MOST_COLORS})")
     text = "a dither that shows no seams (default: none)"
     option(parser, "--dither", choices=DITHERS, traits="everyday", help=text)
-    parser.add_argument("--tms", action="store_true", help="rows of folders are counted from the bottom")
-    parser.add_argument("--keep-empty", action="store_true", help="write tiles without a visible pixel, too")
-    parser.add_argument("--memory", metavar="SIZE", help="host memory for tiles at work (default: 512MiB)")
+    option(parser, "--tms", action="store_true", help="rows of folders are counted from the bottom")
+    option(parser, "--keep-empty", action="store_true", help="write tiles without a visible pixel, too")
+    option(parser, "--memory", metavar="SIZE", help="host memory for tiles at work (default: 512MiB)")
     common.add(parser, "use", "space", "seed", "save_palette", "json", "device", "quiet")
 
 
@@ -48,10 +48,9 @@ def run(args: argparse.Namespace) -> int:
         registry.format_of(args.save_palette)
     begin = time.perf_counter()
     colors = given_palette("--use", args.use) if args.use is not None else args.colors or MOST_COLORS
-    how = {name: getattr(args, name) for name in ("dither", "tms", "keep_empty", "memory")}
-    how |= {"color_space": args.space, "random_state": args.seed, "queue": common.open_queue(args)}
+    how = common.parameters(args, tiles.quantize) | {"colors": colors, "queue": common.open_queue(args)}
     with common.progress_bar(args, args.source) as progress:
-        made = tiles.quantize(args.source, args.output, colors, progress=progress, **how)
+        made = tiles.quantize(args.source, args.output, progress=progress, **how)
     if args.save_palette is not None:
         made.palette.write(args.save_palette)
     seconds = time.perf_counter() - begin

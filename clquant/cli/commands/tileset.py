@@ -70,14 +70,8 @@ def run(args: argparse.Namespace) -> int:
         places.one(args.map, "--map", (".csv",))
     queue = common.open_queue(args)
     engine = clquant.TilePalettes(
-        args.palettes,
-        args.colors,
-        tile_size=_side(args.tile_size),
-        shared_color=_shared(args.shared_color),
-        color_space=args.space,
-        color_format=args.color_format,
-        random_state=args.seed,
-        queue=queue,
+        **common.parameters(args, clquant.TilePalettes)
+        | {"tile_size": _side(args.tile_size), "shared_color": _shared(args.shared_color), "queue": queue}
     )
     if not pairs:
         return 0

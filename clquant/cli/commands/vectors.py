@@ -132,18 +132,17 @@ def _train(args: argparse.Namespace) -> int:
 
 def _model(args: argparse.Namespace) -> Any:
     """The quantizer that the options choose."""
-    given = {name: getattr(args, name) for name in ("init", "n_init", "max_iter", "refine")}
-    given |= {"random_state": args.seed, "queue": common.open_queue(args)}
+    kind: Any = clquant.VectorQuantizer
     if args.n_subspaces is None and args.n_stages is None:
         common.refuse(args, ["n_bits", "rotation"], "without --n-subspaces; allowed: with codes")
-        own = {name: getattr(args, name) for name in ("metric", "scale") if getattr(args, name) is not None}
-        return clquant.VectorQuantizer(256 if args.codewords is None else args.codewords, **own, **given)
-    common.refuse(args, ["codewords", "metric", "scale"], "with codes; allowed: without --n-subspaces and --n-stages")
-    bits = 8 if args.n_bits is None else args.n_bits
-    if args.n_stages is None:
-        return clquant.ProductQuantizer(args.n_subspaces, bits, rotation=args.rotation, **given)
-    common.refuse(args, ["n_subspaces", "rotation"], "with --n-stages; allowed: one of both")
-    return clquant.ResidualQuantizer(args.n_stages, bits, **given)
+    else:
+        why = "with codes; allowed: without --n-subspaces and --n-stages"
+        common.refuse(args, ["codewords", "metric", "scale"], why)
+        kind = clquant.ProductQuantizer
+    if args.n_stages is not None:
+        common.refuse(args, ["n_subspaces", "rotation"], "with --n-stages; allowed: one of both")
+        kind = clquant.ResidualQuantizer
+    return kind(**common.parameters(args, kind), queue=common.open_queue(args))
 
 
 def _rows(source: Source) -> Any:

@@ -32,8 +32,6 @@ CLVQ_SUFFIXES = frozenset({SUFFIX})
 MOST_PIXELS_AT_ONCE = 1 << 25
 
 Picture = npt.NDArray[np.uint8]
-# Values of options that are not given; beside a codebook they are refused, as they would have no effect.
-LEARNED: dict[str, Any] = {"codewords": 256, "block": (4, 4), "init": "k-means++", "refine": 20, "seed": 0}
 
 EPILOG = """examples:
   clquant vq encode photo.png --gray                    writes photo.clvq with a codebook of its own
@@ -66,7 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "with --tolerance: choose among the S likeliest codewords, 1 to 255"
     option(encode, "--side-match", "--state-size", type=int, metavar="S", traits="everyday", help=text)
     text = "with --side-match: error a block may gain for a shorter code (default: 0)"
-    encode.add_argument("--tolerance", type=float, metavar="MSE", help=text)
+    option(encode, "--tolerance", type=float, metavar="MSE", help=text)
     decode = verbs.add_parser("decode", help=".clvq files to pictures", epilog=EPILOG)
     common.add_inputs(decode, SUFFIX)
     common.add_output(decode, "its suffix names the format", "IN.png beside each input, unless it is there")
@@ -84,13 +82,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
-    text = f"codewords, 2 to 65536 (default: {LEARNED['codewords']})"
+    text = "codewords, 2 to 65536 (default: 256)"
     option(parser, "-n", "--codewords", "--codebook-size", type=int, metavar="N", traits="everyday learns", help=text)
     text = "block rows x columns in pixels (default: 4x4)"
     option(parser, "--block", "--block-shape", type=_block, metavar="PxQ", traits="everyday learns", help=text)
     text = "start of the training (default: k-means++)"
     option(parser, "--init", choices=["k-means++", "splitting"], traits="learns", help=text)
-    text = f"rounds of annealed training (default: {LEARNED['refine']})"
+    text = "rounds of annealed training (default: 20)"
     option(parser, "--refine", type=int, metavar="R", traits="everyday learns", help=text)
     option(parser, "--gray", action="store_true", traits="everyday", help="convert pictures to gray first")
     common.add(parser, "seed", default=None, traits="learns")
@@ -113,7 +111,7 @@ def _train(args: argparse.Namespace) -> int:
     target = Outputs(sources).one(args.output, suffixes=CLVQ_SUFFIXES)
     begin = time.perf_counter()
     with executors.cluster(args, [(source, target) for source in sources]):
-        codec = _codec(args, common.open_queue(args))
+        codec = VQCodec(**common.parameters(args, VQCodec), queue=common.open_queue(args))
         with common.progress_bar(args, "codebook") as progress:
             codec.fit([_training_picture(args, source) for source in sources], progress=progress)
     codec.save(target)
@@ -135,7 +133,8 @@ def _encode(args: argparse.Namespace) -> int:
     if args.embed and args.codebook is None:
         raise InvalidArgument("--embed is given without --codebook; allowed: with --codebook")
     if args.codebook is not None:
-        common.refuse(args, list(LEARNED), "with --codebook, which holds what it would choose; allowed: without")
+        names = common.with_trait(args, "learns")
+        common.refuse(args, names, "with --codebook, which holds what it would choose; allowed: without")
     if args.side_match is None:
         common.refuse(args, ["tolerance"], "without --side-match; allowed: with --side-match")
     sources = inputs.expand(args.inputs)
@@ -151,7 +150,7 @@ def _encode_here(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
     queue = common.open_queue(args)
     shared = None if args.codebook is None else VQCodec.load(args.codebook, queue=queue)
     if shared is not None:
-        shared.set_params(**_side_match(args))
+        shared.set_params(**common.parameters(args, VQCodec))
 
     def read(source: Source, _: str | None) -> Any:
         return _pixels(args, source) if args.cluster is None else large.picture(args, source)
@@ -160,7 +159,7 @@ def _encode_here(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
 
 
 def _encode_one(shared: VQCodec | None, queue: Any, item: Item, picture: Any) -> batch.Finish:
-    args, codec = item.args, shared or _codec(item.args, queue)
+    args, codec = item.args, shared or VQCodec(**common.parameters(item.args, VQCodec), queue=queue)
     if shared is None:
         with common.progress_bar(args, item.label) as progress:
             codec.fit(picture, progress=progress)
@@ -271,16 +270,6 @@ def _check_kind(source: Source) -> None:
         begins = file.read(len(clvq_format.MAGIC))
     if begins != clvq_format.MAGIC:
         raise FormatError(f"{params.shown(source.path)} is no .clvq file; allowed: files that clquant vq encode writes")
-
-
-def _codec(args: argparse.Namespace, queue: Any) -> VQCodec:
-    codewords, block, init, refine, seed = common.chosen(args, LEARNED).values()
-    more = _side_match(args) if args.verb == "encode" else {}
-    return VQCodec(codewords, block, init=init, refine=refine, random_state=seed, queue=queue, **more)
-
-
-def _side_match(args: argparse.Namespace) -> dict[str, Any]:
-    return {"state_size": 0 if args.side_match is None else args.side_match, "tolerance": args.tolerance or 0.0}
 
 
 def _pixels(args: argparse.Namespace, source: Source) -> Picture:

@@ -224,13 +224,14 @@ def settled(args: argparse.Namespace, pixels: Any) -> Any:
 def learner(args: argparse.Namespace, queue: CommandQueue, most: int | None = None) -> Any:
     """Make the engine that the arguments describe, with `most` colours instead of theirs if that is given."""
     more = dict(SHORTER_FITS.get(args.effort, {}) if args.method == "kmeans" else {})
-    fixed = None if args.fixed is None else given_palette("--fixed", args.fixed)
-    given = {"sample_factor": args.sample_factor, "fixed_colors": fixed, "color_format": args.color_format}
-    given["mode"] = "sequential" if args.sequential else None
-    more |= {name: value for name, value in given.items() if value is not None}
-    return engine_class(args.method)(
-        most or colors(args), color_space=args.space, random_state=args.seed or 0, queue=queue, **more
-    )
+    made = engine_class(args.method)
+    more |= common.parameters(args, made) | {"n_colors": most or colors(args)}
+    more.pop("sharpness", None)  # is of the dither alone
+    if args.fixed is not None:
+        more["fixed_colors"] = given_palette("--fixed", args.fixed)
+    if args.sequential:
+        more["mode"] = "sequential"
+    return made(**more, queue=queue)
 
 
 def colors(args: argparse.Namespace) -> int:
