@@ -54,10 +54,8 @@ def origins_of(image: Any) -> list[Span]:
 def spans(sizes: Sequence[int], job: flow.Job) -> Iterator[tuple[Span, Span]]:
     """Yield each chunk's begin and end along one axis, and those of the pixels that it depends on."""
     ends = begins_of(sizes)
-    around = -(-job.halo // job.grid) * job.grid
     for begin, end in itertools.pairwise(ends):
-        first, last = max(begin // job.grid * job.grid - around, 0), -(-end // job.grid) * job.grid + around
-        yield (begin, end), (first, min(last, ends[-1]))
+        yield (begin, end), job.around(begin, end, ends[-1])
 
 
 def on_grid(sizes: Sequence[int], grid: int) -> tuple[int, ...]:

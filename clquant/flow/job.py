@@ -78,6 +78,11 @@ class Job:
         """Pixels around a part on which its result depends, where the part cannot know that the picture goes on."""
         return 0
 
+    def around(self, begin: int, end: int, length: int) -> tuple[int, int]:
+        """Range of the pixels, along an axis of `length`, that decide the result of those from begin to end."""
+        reach = -(-self.halo // self.grid) * self.grid
+        return max(begin // self.grid * self.grid - reach, 0), min(-(-end // self.grid) * self.grid + reach, length)
+
     def open(
         self,
         session: Session,  # noqa: ARG002

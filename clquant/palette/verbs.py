@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from clquant import flow, params
 from clquant.color import spaces
+from clquant.color.formats.shown import bounds
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
 from clquant.dithering.registry import Ditherer, find_dither, job_of
@@ -18,6 +20,33 @@ from clquant.mapping import lookup
 from clquant.mapping.palette_on_device import METRICS
 from clquant.mapping.pipeline import Colored, Nearest, NearestColors
 from clquant.runtime import CommandQueue, ProgressCallback
+
+
+def requantize(
+    pixels: npt.NDArray[np.uint8],
+    before: IndexedImage,
+    stays: npt.NDArray[np.bool_],
+    *,
+    color_space: str = "srgb",
+    dither: Any = None,
+    queue: CommandQueue | None = None,
+) -> IndexedImage:
+    """A frame in the palette of the one before, whose indices are kept where a pixel stays.
+
+    The others get what `quantize` gives them; only what decides these is mapped.
+    """
+    job = _job(before.palette, color_space, "l2", dither)
+    part = slice(None), slice(None)
+    if isinstance(job, flow.Map) and not job.is_serial:
+        places = zip(bounds(~stays), stays.shape, strict=True)
+        rows, columns = (job.around(place.start, place.stop, length) for place, length in places)
+        part = slice(*rows), slice(*columns)
+    found = quantize(
+        np.ascontiguousarray(pixels[part]), before.palette, color_space=color_space, dither=dither, queue=queue
+    )
+    indices = before.host_indices().copy()
+    np.copyto(indices[part], found.host_indices(), where=~stays[part])
+    return IndexedImage.of_own(indices, before.palette)
 
 
 def _job(palette: Palette, color_space: str, metric: str, dither: Any) -> flow.Map | Ditherer:

@@ -18,7 +18,7 @@ from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
 from clquant.dithering.registry import find_dither
 from clquant.images.moving import Frame
-from clquant.palette import engine
+from clquant.palette import verbs
 from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback
 from clquant.video import lzw
 from clquant.video import palettes as ways
@@ -259,16 +259,12 @@ class Reduction:
             if self.holes and now is None and _has_holes(frame):
                 palette = palette.with_transparent()
             kept = stays if now is None and self.channels < 4 and number else None
-            held_before = before if before is not None and before.palette == palette and stays.any() else None
-            if held_before is not None and stays.all():
-                image, kept = held_before, None
+            how: Any = {"color_space": self.color_space, "dither": self.dither, "queue": self.queue}
+            if before is None or before.palette != palette or not stays.any():
+                image = verbs.quantize(frame.pixels, palette, **how)
             else:
-                image = engine.quantize(
-                    frame.pixels, palette, color_space=self.color_space, dither=self.dither, queue=self.queue
-                )
-                if held_before is not None:
-                    same = np.where(stays, held_before.host_indices(), image.host_indices())
-                    image, kept = IndexedImage.of_own(same, palette), None
+                image = before if stays.all() else verbs.requantize(frame.pixels, before, stays, **how)
+                kept = None
             before = image
             yield Made(image, self.delay_ms or min(max(frame.delay_ms, DELAYS_MS[0]), DELAYS_MS[1]), kept)
             self.report.report(self.looked + number + 1, self.looked + max(self.looked or self.expected, number + 1))

@@ -93,6 +93,22 @@ def test_what_stands_still_does_not_change_by_a_bit(dither, palettes, noisy):
                 assert np.array_equal(np.asarray(image.convert("RGB")), frame)
 
 
+@pytest.mark.parametrize("dither", [None, "leaky", "bayer8", "floyd-steinberg"])
+def test_what_changes_gets_what_its_whole_frame_would(dither, sample):
+    background = np.ascontiguousarray(sample[:150, :280])
+    frames = []
+    for number, (y, x) in enumerate([(60, 62), (70, 190), (140, 272), (0, 0)]):
+        frames.append(background.copy())
+        frames[number][y : y + 9, x : x + 7] = background[::-1, ::-1][y : y + 9, x : x + 7]
+    made = clquant.animate(frames, 32, dither=dither)
+    expected = clquant.quantize(frames[0], made.palette, dither=dither).to_array()
+    for number, frame in enumerate(made.frames):
+        whole = clquant.quantize(frames[number], made.palette, dither=dither).to_array()
+        changed = (frames[number] != frames[max(number - 1, 0)]).any(axis=2)
+        expected = np.where(changed[..., None], whole, expected)
+        assert np.array_equal(frame.to_array(), expected)
+
+
 def test_loss_is_bounded_and_saves_bytes(noisy):
     exact = clquant.animate(noisy, 256, lossy=0)
     lossy = clquant.animate(noisy, 256, lossy=30)
