@@ -44,6 +44,7 @@ class _Counted:
     def __init__(self, first: int, queue: CommandQueue | None) -> None:
         self.first, self._queue = first, queue
         self._histograms: dict[int, ColorHistogram] = {}
+        self._rounded: set[int] = set()  # powers of which six bits a channel are counted: noise has millions of colours
         self._waiting: dict[int, list[npt.NDArray[np.uint8]]] = {}
         self._changes: list[npt.NDArray[np.uint8]] = []
         self.shown_ms = self._pixels = 0
@@ -67,9 +68,16 @@ class _Counted:
 
     def _count(self) -> None:
         for power, pictures in self._waiting.items():
-            found = _bounded(ColorHistogram.of(pictures, queue=self._queue))
-            known = self._histograms.get(power)
-            self._histograms[power] = found if known is None else _bounded(together([known, found]))
+            if power in self._rounded:
+                pictures = [_of_six_bits(picture) for picture in pictures]
+            found = ColorHistogram.of(pictures, queue=self._queue)
+            if power in self._histograms:
+                found = together([self._histograms[power], found])
+            if found.n_colors > _MOST_COLORS and power not in self._rounded:
+                self._rounded.add(power)
+                colors, counts = found.to_arrays()
+                found = ColorHistogram(_of_six_bits(colors[None])[0], counts)
+            self._histograms[power] = found
         self._waiting.clear()
         self._pixels = 0
 
@@ -132,13 +140,12 @@ def _times(histogram: ColorHistogram, power: int) -> ColorHistogram:
     return ColorHistogram(colors, counts << np.uint64(power)) if power else histogram
 
 
-def _bounded(histogram: ColorHistogram) -> ColorHistogram:
-    """A histogram, of 6 bits a channel if it has too many colours: a long film's noise has millions."""
-    if histogram.n_colors <= _MOST_COLORS:
-        return histogram
-    colors, counts = histogram.to_arrays()
-    colors[:, :3] = colors[:, :3] & 0xFC | colors[:, :3] >> 6
-    return ColorHistogram(colors, counts)
+def _of_six_bits(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Pixels whose channels, but alpha, have their high six bits, repeated below."""
+    fewer = pixels & 0xFC | pixels >> 6
+    if pixels.ndim == 3 and pixels.shape[2] == 4:
+        fewer[:, :, 3] = pixels[:, :, 3]
+    return fewer
 
 
 def _coarse(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
