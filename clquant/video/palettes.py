@@ -76,7 +76,7 @@ class _Counted:
             if found.n_colors > _MOST_COLORS and power not in self._rounded:
                 self._rounded.add(power)
                 colors, counts = found.to_arrays()
-                found = ColorHistogram(_of_six_bits(colors[None])[0], counts)
+                found = ColorHistogram(_of_six_bits(colors[None].astype(np.uint8))[0], counts)
             self._histograms[power] = found
         self._waiting.clear()
         self._pixels = 0
@@ -142,7 +142,7 @@ def _times(histogram: ColorHistogram, power: int) -> ColorHistogram:
 
 def _of_six_bits(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Pixels whose channels, but alpha, have their high six bits, repeated below."""
-    fewer = pixels & 0xFC | pixels >> 6
+    fewer: npt.NDArray[np.uint8] = pixels & np.uint8(0xFC) | pixels >> np.uint8(6)
     if pixels.ndim == 3 and pixels.shape[2] == 4:
         fewer[:, :, 3] = pixels[:, :, 3]
     return fewer
