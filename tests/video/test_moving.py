@@ -15,6 +15,7 @@ import pytest
 import clquant
 from clquant import IndexedImage, KMeansPalette
 from clquant.cli import main
+from clquant.cli.commands.palette import films
 from clquant.images import moving
 from clquant.runtime import FileError, InvalidArgument
 from clquant.video.animation import animation_bytes
@@ -280,6 +281,30 @@ def test_the_command_keeps_films_moving(suffix, pictures, tmp_path, capsys):
     assert "the first of 4 frames" in capsys.readouterr().err
     assert main(["palette", str(path), "--max-bytes", "900", "-o", str(tmp_path / f"d.{suffix}")]) == 2
     assert "has 4 frames; --max-bytes is for still pictures alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("alpha", [False, True])
+def test_neuquant_of_a_film_reads_a_frame_at_a_time(alpha, sample, tmp_path, monkeypatch):
+    monkeypatch.setattr(films, "_KEPT_BYTES", 0)
+    pictures = [np.ascontiguousarray(sample[y : y + 24, 90:130]) for y in (10, 70, 130)]
+    if alpha:
+        pictures[1] = np.dstack([pictures[1], np.full((24, 40), 255, np.uint8)])
+        pictures[1][3:9, 5:9, 3] = 0, 0, 100, 200
+    written(tmp_path / "a.webp", pictures, lossless=True, exact=True)
+    arguments = ["--method", "neuquant", "-k", "16", "--save-palette", str(tmp_path / "p.png"), "-q"]
+    assert main(["palette", str(tmp_path / "a.webp"), *arguments, "-o", str(tmp_path / "b.gif")]) == 0
+    expected = clquant.NeuQuantCL(16).fit(pictures).palette_
+    found = clquant.Palette.read(tmp_path / "p.png")
+    assert found == (expected.with_transparent() if alpha else expected)
+
+
+def test_what_looks_at_a_whole_film_has_a_bound(pictures, tmp_path, monkeypatch, capsys):
+    written(tmp_path / "a.gif", pictures)
+    monkeypatch.setattr(films, "_HELD_BYTES", 1000)
+    assert main(["palette", str(tmp_path / "a.gif"), "--psnr", "20", "-o", str(tmp_path / "b.gif")]) == 2
+    assert "4 frames take 0 MiB; allowed: up to 0 MiB with --psnr" in capsys.readouterr().err
+    assert not (tmp_path / "b.gif").exists()
+    assert main(["palette", str(tmp_path / "a.gif"), "-k", "6", "-o", str(tmp_path / "b.gif"), "-q"]) == 0
 
 
 @pytest.mark.parametrize("more", [[], ["--animate", "60"], ["--shared"]], ids=str)

@@ -154,7 +154,7 @@ def _learned_together(
             raise found
         return found
 
-    return again, options.learn(pictures, "all inputs")
+    return again, films.learned(options, pictures, "all inputs")
 
 
 def _one(options: Options, shared: Palette | None, item: Item, loaded: Loaded | Large) -> batch.Finish:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -11,6 +12,7 @@ from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from clquant import ColorHistogram, images
 from clquant.cli import batch, common, inputs, large, outputs
@@ -33,6 +35,7 @@ from clquant.video.ahead import Spool
 ANIMATED_SUFFIXES = (".gif", ".png", ".apng", ".webp")
 STILL_SUFFIX = ".png"
 _KEPT_BYTES = 1 << 27  # of a film that is read once
+_HELD_BYTES = 1 << 30  # of films that are looked at as a whole
 
 
 def suffixes(sources: Inputs) -> dict[Source, str]:
@@ -142,17 +145,56 @@ def all_frames(args: argparse.Namespace, source: Source, loaded: Loaded) -> list
     return list(Film(args, source, loaded.data).frames) if loaded.frames > 1 else [loaded.pixels]
 
 
-def _learned(options: Options, frames: list[_Frame], label: str) -> Palette:
-    """One palette of all frames; where they are only counted, of one frame at a time."""
+class _Stacked:
+    """A film's frames below each other: a lazy picture, of which a map that is trained reads some rows at a time."""
+
+    dtype, ndim = np.dtype(np.uint8), 3
+
+    def __init__(self, frames: list[_Frame]) -> None:
+        self._frames = frames
+        self._height, width = frames[0].shape
+        self.shape = len(frames) * self._height, width, max(np.asarray(frame).shape[2] for frame in frames)
+
+    def __getitem__(self, place: Any) -> npt.NDArray[np.uint8]:
+        rows, columns = place if isinstance(place, tuple) else (place, slice(None))
+        first, last = rows.start // self._height, -(-rows.stop // self._height)
+        frames = [_with_channels(np.asarray(frame), self.shape[2]) for frame in self._frames[first:last]]
+        begin = rows.start - first * self._height
+        return np.concatenate(frames)[begin : begin + rows.stop - rows.start, columns]
+
+
+def _with_channels(pixels: npt.NDArray[np.uint8], count: int) -> npt.NDArray[np.uint8]:
+    """Pixels (H, W, 1, 3 or 4) in at least as many channels, opaque where they had no alpha."""
+    if pixels.shape[2] == count:
+        return pixels
+    colors = np.broadcast_to(pixels[:, :, :3], (*pixels.shape[:2], 3))
+    return colors if count == 3 else np.dstack([colors, np.full(colors.shape[:2], 255, np.uint8)])
+
+
+def learned(options: Options, pictures: list[Any], label: str) -> Palette:
+    """One palette of films' frames and other pictures; of a film one frame is in memory at a time."""
     args = options.args
-    if options.palette is not None or args.method != "kmeans" or {args.weights, args.psnr, args.mse} != {None}:
-        return options.learn(frames, label)
+    frames = [picture for picture in pictures if isinstance(picture, _Frame)]
+    if options.palette is not None or not frames:
+        return options.learn(pictures, label)
+    if args.method == "spatial" or {args.weights, args.psnr, args.mse} != {None}:
+        nbytes = sum(4 * height * width for height, width in (frame.shape for frame in frames))
+        if nbytes > _HELD_BYTES:
+            raise InvalidArgument(
+                f"{label}: {len(frames)} frames take {nbytes >> 20} MiB; allowed: up to {_HELD_BYTES >> 20} MiB with "
+                "--psnr, --mse, --weights and --method spatial, which hold all frames; without these any"
+            )
+        return options.learn(pictures, label)
+    if args.method == "neuquant":
+        groups = itertools.groupby(pictures, lambda picture: picture.film if isinstance(picture, _Frame) else None)
+        stacked = [[_Stacked(list(group))] if film else list(group) for film, group in groups]
+        return options.learn([picture for group in stacked for picture in group], label)
     histogram = ColorHistogram(np.zeros((0, 3), np.uint8), np.zeros(0, np.uint64))
     with common.progress_bar(args, f"palette of {label}") as progress:
         report = Progress(progress)
-        for number, frame in enumerate(frames, 1):
-            histogram += ColorHistogram.of(frame, queue=options.queue)
-            report.report(number, len(frames))
+        for number, picture in enumerate(pictures, 1):
+            histogram += ColorHistogram.of(picture, queue=options.queue)
+            report.report(number, len(pictures))
     palette: Palette = palette_options.learner(args, options.queue).fit_histogram(histogram).palette_
     return palette
 
@@ -165,7 +207,7 @@ def film(options: Options, shared: Palette | None, item: Item, loaded: Loaded) -
     given = Film(args, source, loaded.data)
     kind = loaded.format if item.target == STDOUT else writing.animated_format_of(item.place)
     with inputs.named(source):
-        palette = shared or _learned(options, given.frames, item.label)
+        palette = shared or learned(options, given.frames, item.label)
         made = _quantized(options, given.frames, palette, item.label, given.plays)
     if args.save_palette is not None:
         made.palette.write(args.save_palette)
@@ -219,7 +261,7 @@ def animate(options: Options, sources: Inputs) -> int:
     args = options.args
     frames = [frame for source in sources for frame in Film(args, source).frames]
     begin = time.perf_counter()
-    shared = _learned(options, frames, "all frames") if args.shared or options.palette else None
+    shared = learned(options, frames, "all frames") if args.shared or options.palette else None
     made = _quantized(options, frames, shared, "all inputs", 0, args.animate)
     if args.save_palette is not None:
         made.palette.write(args.save_palette)
