@@ -115,7 +115,7 @@ def run(args: argparse.Namespace, pairs: Sequence[Pair], read: Read[T], work: Ca
             except ClquantError as error:
                 failures.add(source, error, always=True)
 
-    reading = parallel.ordered(partial(_tried, read), pairs, lambda: ahead)
+    reading = parallel.ordered(partial(tried, read), pairs, lambda: ahead)
     writers = ThreadPoolExecutor(most, thread_name_prefix="clquant-write")
     try:
         for pair, found in zip(pairs, reading, strict=True):
@@ -134,7 +134,8 @@ def run(args: argparse.Namespace, pairs: Sequence[Pair], read: Read[T], work: Ca
     return failures.status()
 
 
-def _tried(read: Read[T], pair: Pair) -> T | ClquantError:
+def tried(read: Read[T], pair: Pair) -> T | ClquantError:
+    """Read an input; its error instead, to be raised at its turn."""
     try:
         return read(*pair)
     except ClquantError as error:

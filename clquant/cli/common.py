@@ -92,6 +92,7 @@ def add_output(parser: argparse.ArgumentParser, suffixes: str, default: str) -> 
         f"default: {default}"
     )
     option(parser, "-o", "--output", metavar="OUT", traits="everyday", help=text)
+    parser.set_defaults(name=None, force=False, no_clobber=False)  # of commands without these options
 
 
 def add_batch(
@@ -183,6 +184,14 @@ def byte_count(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of bytes, such as 60000, 60k or 1.5M")
     unit = 1024 if found[3] else 1000
     return int(float(found[1]) * unit ** " kMG".index(found[2].replace("K", "k") or " "))
+
+
+def sides(text: str) -> tuple[int, int]:
+    """Two whole numbers from 1 on, such as ``4x4``."""
+    found = re.fullmatch(r"([1-9]\d{0,4})x([1-9]\d{0,4})", text.lower())
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form 4x4")
+    return int(found[1]), int(found[2])
 
 
 def open_queue(args: argparse.Namespace) -> runtime.CommandQueue:

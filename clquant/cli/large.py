@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,13 +21,6 @@ from clquant.runtime import InvalidArgument
 ZARR = ".zarr"
 # Larger TIFFs are read by bands.
 MOST_PIXELS_AT_ONCE = 1 << 27
-
-
-@dataclass(frozen=True)
-class Large:
-    """The path of an input that is not read at once."""
-
-    path: str
 
 
 def is_zarr(path: str) -> bool:

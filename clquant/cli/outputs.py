@@ -15,7 +15,7 @@ import PIL.Image
 
 from clquant.cli import common, streams
 from clquant.cli.common import STDOUT, shown
-from clquant.cli.inputs import Inputs, Naming, Pair, Source, expand, without_own_results
+from clquant.cli.inputs import Inputs, Naming, Origin, Pair, Source, expand, without_own_results
 from clquant.color.formats import png
 from clquant.color.formats.embedded import identifier
 from clquant.color.formats.names import LOSSLESS, SMALL_DISPLAYS, SOURCES, format_of, format_of_suffix, own_options
@@ -181,31 +181,32 @@ def expected(
     *,
     known: frozenset[str] = PICTURE_SUFFIXES,
     suffixes: Collection[str] | None = None,
+    origin: Origin | None = None,
+    writes: bool = True,
     **fields: Any,
 ) -> tuple[Outputs, list[Pair]]:
     """Find the inputs with suffixes in `known`, less earlier results, and pair those to work on with results' places.
 
-    `default` and `fields` are those of `named`, `suffixes` those that results may have.
+    `default` and `fields` are those of `named`, `suffixes` those that results may have, and `origin` that of
+    `without_own_results`; unless a command `writes`, there are no places.
     """
     sources = expand(args.inputs, known)
     name = named(args.name, default, **fields)
-    sources = without_own_results(sources, name, args.output)
+    if writes:
+        sources = without_own_results(sources, name, args.output, origin if args.name is None else None)
     places = Outputs(sources, common.files_read(args), force=args.force)
-    return places, not_there(args, sources, places.each(args.output, name, suffixes=suffixes))
-
-
-def not_there(args: argparse.Namespace, sources: Inputs, targets: Sequence[str | None]) -> list[Pair]:
-    """Pair the inputs to work on with their results' places: with ``--no-clobber`` those that are not there."""
-    pairs = list(zip(sources, targets, strict=True))
+    if not writes:
+        return places, [(source, None) for source in sources]
+    pairs: list[Pair] = list(zip(sources, places.each(args.output, name, suffixes=suffixes), strict=True))
     if not args.no_clobber:
-        return pairs
+        return places, pairs
     todo = []
     for source, target in pairs:
-        if target is not None and target != STDOUT and (os.path.isfile(target) or lazy.is_store(target)):
+        if target != STDOUT and (os.path.isfile(str(target)) or lazy.is_store(str(target))):
             common.note(args, f"{target} is there already: {source.relative} is left out")
         else:
             todo.append((source, target))
-    return todo
+    return places, todo
 
 
 def picture_bytes(image: PIL.Image.Image, kind: str, target: str, **options: Any) -> bytes:

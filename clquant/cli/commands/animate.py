@@ -65,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--max-bytes", type=common.byte_count, metavar="N", traits="everyday", help=text)
     option(parser, "--plays", type=int, metavar="N", help="how often it is shown, 0 for ever (default: as IN)")
     parser.add_argument("--comment", default="", metavar="TEXT", help="a text in the file (GIF, PNG)")
-    parser.add_argument("--raw", type=_size, metavar="WxH", help="IN is plain RGB of this size, with --fps (25)")
+    parser.add_argument("--raw", type=common.sides, metavar="WxH", help="IN is plain RGB of this size, with --fps (25)")
     parser.add_argument("--damaged", action="store_true", help="take the frames before a damage, instead of an error")
     common.add(parser, "use", "space", "save_palette", "json", "device", "quiet")
 
@@ -118,8 +118,6 @@ def _frames(args: argparse.Namespace) -> Frames:
         for path in args.inputs:
             source += [os.fspath(found) for found in files_below(path)] if os.path.isdir(path) else [path]
     raw = args.raw if args.raw is None or args.fps is None else (*args.raw, args.fps)
-    if args.raw is not None and not isinstance(args.raw, tuple):
-        raise InvalidArgument(f"--raw is {args.raw}; allowed: width and height, such as 640x360")
     frames = clquant.video.frames(source, args.fps, args.size, args.start, args.end, raw=raw, damaged=args.damaged)
     return frames if args.fps is not None else frames.at_most(MOST_FPS)
 
@@ -150,10 +148,7 @@ def _report(args: argparse.Namespace, sources: Inputs, target: str, made: Animat
 
 def _size(text: str) -> int | tuple[int, int]:
     """Width, or width and height, in pixels."""
-    found = re.fullmatch(r"([1-9]\d{0,4})(?:x([1-9]\d{0,4}))?", text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size in pixels, such as 480 or 480x270")
-    return int(found[1]) if found[2] is None else (int(found[1]), int(found[2]))
+    return int(text) if re.fullmatch(r"[1-9]\d{0,4}", text) else common.sides(text)
 
 
 def _seconds(text: str) -> float:

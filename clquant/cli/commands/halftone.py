@@ -17,7 +17,6 @@ from clquant.cli import batch, common, executors, large
 from clquant.cli.batch import Item
 from clquant.cli.common import given_palette, option, shown
 from clquant.cli.inputs import Pair, Source
-from clquant.cli.large import Large
 from clquant.cli.loading import Loaded, load_still
 from clquant.cli.outputs import expected, lossless_kind, make_folder, picture_bytes, source_name
 from clquant.color.formats import png
@@ -100,15 +99,13 @@ def _here(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
         given["palette"] = given_palette("--palette", args.palette)
     halftoner = PinwheelHalftoner(**given, queue=common.open_queue(args) if args.cluster is None else None)
 
-    def work(item: Item, loaded: Loaded | Large) -> batch.Finish:
-        return (_by_bands if isinstance(loaded, Large) else _one)(halftoner, item, loaded)
-
-    return batch.run(args, pairs, partial(_read, args), work)
+    return batch.run(args, pairs, partial(_read, args), partial(_one, halftoner))
 
 
-def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loaded | Large:
+def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loaded | None:
+    """Read a picture with what goes with it; None of one that goes by bands."""
     if large.is_banded(args, (source, target)):
-        return Large(source.path)
+        return None
     loaded = load_still(args, source, "halftones are of one picture", keep_profile=args.icc == "keep", max_bits=16)
     pixels = loaded.pixels
     if args.gray and pixels.shape[2] > 1:
@@ -118,8 +115,10 @@ def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loade
     return replace(loaded, pixels=pixels)
 
 
-def _one(halftoner: PinwheelHalftoner, item: Item, loaded: Any) -> batch.Finish:
+def _one(halftoner: PinwheelHalftoner, item: Item, loaded: Loaded | None) -> batch.Finish:
     args = item.args
+    if loaded is None:
+        return _by_bands(halftoner, item)
     kind = lossless_kind(item.place, "a halftone")
     given = {name: getattr(args, name) for name in ("refine", "dpi", "inches")}
     how = {name: value for name, value in given.items() if value is not None}
@@ -140,11 +139,11 @@ def _one(halftoner: PinwheelHalftoner, item: Item, loaded: Any) -> batch.Finish:
     return finish
 
 
-def _by_bands(halftoner: PinwheelHalftoner, item: Item, loaded: Any) -> batch.Finish:
+def _by_bands(halftoner: PinwheelHalftoner, item: Item) -> batch.Finish:
     make_folder(item.place)
     with item.working() as progress:
         halftoner.transform(large.picture(item.args, item.source), progress=progress, out=item.target)
-    picture = images.read_parts(loaded.path)
+    picture = images.read_parts(item.source.path)
     return lambda: _report(halftoner, item, (picture.height, picture.width), None)
 
 

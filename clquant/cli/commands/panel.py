@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from functools import partial
 from typing import Any
 
@@ -45,9 +44,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--panel", choices=(*PANELS, "list"), required=True, traits="everyday", help=text)
     text = "bring pictures to the panel's size: all of it beside white, cut to fill it, or in other proportions"
     parser.add_argument("--fit", choices=fitting.WAYS, help=text)
-    parser.add_argument(
-        "--size", type=_size, metavar="WxH", help="the panel's pixels (default: those of the panel that was measured)"
-    )
+    text = "the panel's pixels (default: those of the panel that was measured)"
+    parser.add_argument("--size", type=common.sides, metavar="WxH", help=text)
     text = "as of clquant palette; none: no dithering"
     option(parser, "--dither", default="default", metavar="NAME", traits="everyday", help=text)
     text = "tone compression, 0 to 1 (default: 1)"
@@ -85,14 +83,6 @@ def run(args: argparse.Namespace) -> int:
         return partial(_finish, item, chosen, made)
 
     return batch.run(args, pairs, partial(_read, args, size), work)
-
-
-def _size(text: str) -> tuple[int, int]:
-    """Parse width and height in pixels, ``WxH``."""
-    found = re.fullmatch(r"([1-9]\d{0,4})x([1-9]\d{0,4})", text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size in pixels, such as 800x480")
-    return int(found[1]), int(found[2])
 
 
 def _read(args: argparse.Namespace, size: tuple[int, int] | None, source: Source, target: str | None) -> Any:

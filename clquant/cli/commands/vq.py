@@ -19,7 +19,7 @@ from clquant.cli import batch, common, executors, inputs, large, streams
 from clquant.cli.batch import Item
 from clquant.cli.common import STDOUT, option, shown
 from clquant.cli.inputs import Pair, Source
-from clquant.cli.outputs import Outputs, kind_of, picture_bytes
+from clquant.cli.outputs import Outputs, expected, kind_of, picture_bytes
 from clquant.quality import psnr
 from clquant.runtime import FileError, FormatError, InvalidArgument, NotFittedError, ProgressCallback
 from clquant.vq import VQCodec, clvq_info
@@ -85,20 +85,13 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     text = "codewords, 2 to 65536 (default: 256)"
     option(parser, "-n", "--codewords", "--codebook-size", type=int, metavar="N", traits="everyday learns", help=text)
     text = "block rows x columns in pixels (default: 4x4)"
-    option(parser, "--block", "--block-shape", type=_block, metavar="PxQ", traits="everyday learns", help=text)
+    option(parser, "--block", "--block-shape", type=common.sides, metavar="PxQ", traits="everyday learns", help=text)
     text = "start of the training (default: k-means++)"
     option(parser, "--init", choices=["k-means++", "splitting"], traits="learns", help=text)
     text = "rounds of annealed training (default: 20)"
     option(parser, "--refine", type=int, metavar="R", traits="everyday learns", help=text)
     option(parser, "--gray", action="store_true", traits="everyday", help="convert pictures to gray first")
     common.add(parser, "seed", default=None, traits="learns")
-
-
-def _block(text: str) -> tuple[int, int]:
-    sides = text.lower().split("x")
-    if len(sides) != 2 or not all(side.isdigit() for side in sides):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form 4x4")
-    return int(sides[0]), int(sides[1])
 
 
 def run(args: argparse.Namespace) -> int:
@@ -137,10 +130,7 @@ def _encode(args: argparse.Namespace) -> int:
         common.refuse(args, names, "with --codebook, which holds what it would choose; allowed: without")
     if args.side_match is None:
         common.refuse(args, ["tolerance"], "without --side-match; allowed: with --side-match")
-    sources = inputs.expand(args.inputs)
-    places = Outputs(sources, common.files_read(args))
-    targets = places.each(args.output, lambda source: source.stem + SUFFIX, suffixes=CLVQ_SUFFIXES)
-    pairs: list[Pair] = list(zip(sources, targets, strict=True))
+    _, pairs = expected(args, lambda source: source.stem + SUFFIX, suffixes=CLVQ_SUFFIXES)
     with executors.cluster(args, pairs) as client:
         return executors.run(args, pairs, client, lambda pair: bool(large.suffix_of(pair[0])), _encode_here)
 
@@ -191,17 +181,13 @@ def _error(item: Item, codec: VQCodec, picture: Any, data: bytes) -> float:
 
 
 def _decode(args: argparse.Namespace) -> int:
-    sources = inputs.expand(args.inputs, CLVQ_SUFFIXES)
-    for source in sources:
+    for source in inputs.expand(args.inputs, CLVQ_SUFFIXES):
         _check_kind(source)
-    places = Outputs(sources, common.files_read(args))
-    targets = places.each(args.output, lambda source: source.stem + ".png")
-    for target in targets if args.output is None else []:
-        if target != STDOUT and os.path.exists(target):
+    _, pairs = expected(args, lambda source: source.stem + ".png", known=CLVQ_SUFFIXES)
+    for _, target in pairs:
+        kind_of(str(target))
+        if args.output is None and target != STDOUT and os.path.exists(str(target)):
             raise InvalidArgument(f"{target!r} is there already, perhaps as it was encoded; name an output with -o")
-    for target in targets:
-        kind_of(target)
-    pairs: list[Pair] = list(zip(sources, targets, strict=True))
     with executors.cluster(args, pairs) as client:
         return executors.run(args, pairs, client, partial(_has_many_pixels, args), _decode_here)
 

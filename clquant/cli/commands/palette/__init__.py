@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import os
 import re
 from collections.abc import Sequence
@@ -21,16 +22,15 @@ from clquant.cli.commands.palette import options as palette_options
 from clquant.cli.commands.palette.work import Options
 from clquant.cli.common import STDOUT, given_palette
 from clquant.cli.inputs import Pair, Source
-from clquant.cli.large import Large
 from clquant.cli.loading import Loaded, load
-from clquant.cli.outputs import LOSSY, Outputs, kind_of, named, not_there, source_name
+from clquant.cli.outputs import LOSSY, expected, kind_of, source_name
 from clquant.color.display import DISPLAY_FORMATS
 from clquant.color.formats import registry
 from clquant.color.formats.names import SMALL_DISPLAYS
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
 from clquant.images import decode, files
-from clquant.runtime import ClquantError, InvalidArgument
+from clquant.runtime import InvalidArgument
 
 HELP = "reduce pictures to a palette of few colours"
 
@@ -42,29 +42,25 @@ def run(args: argparse.Namespace) -> int:
     palette_options.check(args)
     if args.show:
         terminal.check()
-    sources = inputs.expand(args.inputs)
     count = "palette" if args.use is not None else palette_options.colors(args)
-    suffixes = films.suffixes(sources)
-    name = named(args.name, lambda source: f"{source.stem}-{count}{suffixes[source]}", colors=count)
-    writes = args.output is not None or not (args.show or args.stats)
-    if args.animate is None and writes:
-        sources = inputs.without_own_results(sources, name, args.output, _origin if args.name is None else None)
-    places = Outputs(sources, common.files_read(args), force=args.force)
+    suffix = functools.cache(films.suffix)
+    writes = args.animate is None and (args.output is not None or not (args.show or args.stats))
+    places, pairs = expected(
+        args, lambda source: f"{source.stem}-{count}{suffix(source)}", origin=_origin, writes=writes, colors=count
+    )
     if args.save_palette is not None:
         registry.format_of(args.save_palette)
-        if sources.several and not args.shared and args.use is None and args.animate is None:
+        if places.inputs.several and not args.shared and args.use is None and args.animate is None:
             raise InvalidArgument("--save-palette with several inputs needs --shared: each would have its own palette")
         places.one(args.save_palette, "--save-palette")
     if args.animate is not None:
         target = films.target(args, places)
         for other in ("cluster", "jobs"):
-            executors.check(args, [(source, target) for source in sources], other)
-        return films.animate(_options(args), sources)
-    targets = places.each(args.output, name) if writes else []
-    for each in targets:
-        if args.lvgl is not None and (large_files.is_zarr(each) or kind_of(each) not in SMALL_DISPLAYS):
+            executors.check(args, [(source, target) for source in places.inputs], other)
+        return films.animate(_options(args), places.inputs)
+    for _, each in pairs if args.lvgl is not None and writes else ():
+        if large_files.is_zarr(str(each)) or kind_of(str(each)) not in SMALL_DISPLAYS:
             raise InvalidArgument(f"--lvgl goes with .c, .h and .bin, not {each!r}")
-    pairs = not_there(args, sources, targets or [None] * len(sources))
     if not pairs:
         return 0
     large.check(args, pairs)
@@ -76,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 def _here(shared: Palette | None, args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
     """Quantize inputs one by one, in the palette of all if there is one."""
     options = _options(args)
-    read: batch.Read[Loaded | Large] = partial(_read, args)
+    read: batch.Read[Loaded | None] = partial(_read, args)
     if args.shared and shared is None:
         read, shared = _learned_together(options, pairs, read)
     return batch.run(args, pairs, read, partial(_one, options, shared))
@@ -117,9 +113,10 @@ def _settled(args: argparse.Namespace, loaded: Loaded) -> Loaded:
     return dataclasses.replace(loaded, pixels=palette_options.settled(args, loaded.pixels))
 
 
-def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loaded | Large:
+def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loaded | None:
+    """Read a picture with what goes with it; None of one that goes by bands."""
     if large_files.is_banded(args, (source, target)):
-        return Large(source.path)
+        return None
     loaded = load(source, args.icc == "keep", max_bits=16)
     if loaded.frames > 1 and target is not None and not films.holds_frames(target, loaded):
         hold = ".gif, .png, .apng and .webp hold all of them"
@@ -128,38 +125,24 @@ def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loade
 
 
 def _learned_together(
-    options: Options, pairs: Sequence[Pair], read: batch.Read[Loaded | Large]
-) -> tuple[batch.Read[Loaded | Large], Palette]:
+    options: Options, pairs: Sequence[Pair], read: batch.Read[Loaded | None]
+) -> tuple[batch.Read[Loaded | None], Palette]:
     """Learn one palette of all inputs; also returns what gives them again, as a pipe can be read once only."""
-    kept: dict[Source, Loaded | Large | ClquantError] = {}
-    for source, target in pairs:
-        try:
-            kept[source] = read(source, target)
-        except ClquantError as error:
-            if len(pairs) == 1:
-                raise
-            kept[source] = error
+    kept: dict[Source, Any] = {pair[0]: batch.tried(read, pair) for pair in pairs}
     pictures: list[Any] = []
     for source, loaded in kept.items():
-        if isinstance(loaded, Large):
-            pictures.append(loaded.path)
+        if loaded is None:
+            pictures.append(source.path)
         elif isinstance(loaded, Loaded):
             pictures += films.all_frames(options.args, source, loaded)
     if not pictures:
-        raise next(error for error in kept.values() if isinstance(error, ClquantError))
-
-    def again(source: Source, _: str | None) -> Loaded | Large:
-        found = kept[source]
-        if isinstance(found, ClquantError):
-            raise found
-        return found
-
-    return again, films.learned(options, pictures, "all inputs")
+        raise next(iter(kept.values()))
+    return lambda source, _: kept[source], films.learned(options, pictures, "all inputs")
 
 
-def _one(options: Options, shared: Palette | None, item: Item, loaded: Loaded | Large) -> batch.Finish:
+def _one(options: Options, shared: Palette | None, item: Item, loaded: Loaded | None) -> batch.Finish:
     args, target = options.args, item.target
-    if isinstance(loaded, Large):
+    if loaded is None:
         return large.one(options, shared, item)
     if target is not None and films.holds_frames(target, loaded):
         return films.film(options, shared, item, loaded)

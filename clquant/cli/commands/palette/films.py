@@ -38,14 +38,11 @@ _KEPT_BYTES = 1 << 27  # of a film that is read once
 _HELD_BYTES = 1 << 30  # of films that are looked at as a whole
 
 
-def suffixes(sources: Inputs) -> dict[Source, str]:
-    """Choose the default suffix of each result: its input's own if that is animated or large."""
-    found = {}
-    for source in sources:
-        suffix = os.path.splitext(source.path)[1].lower()
-        is_film = not source.piped and suffix in ANIMATED_SUFFIXES and _is_film(source)
-        found[source] = suffix if is_film else large.suffix_of(source) or STILL_SUFFIX
-    return found
+def suffix(source: Source) -> str:
+    """Choose the default suffix of a result: its input's own if that is animated or large."""
+    own = os.path.splitext(source.path)[1].lower()
+    is_film = not source.piped and own in ANIMATED_SUFFIXES and _is_film(source)
+    return own if is_film else large.suffix_of(source) or STILL_SUFFIX
 
 
 def _is_film(source: Source) -> bool:
