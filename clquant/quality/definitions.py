@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +54,8 @@ def similarity(first: Numbers, second: Numbers, peak: float) -> float:
 
 def _similarity_sum(a: Float, b: Float, peak: float) -> float:
     """The sum of the SSIM of all windows."""
-    mean_a, mean_b, square_a, square_b, product = _blur(np.stack([a, b, a * a, b * b, a * b]))
+    window = gaussian(1.5, WINDOW // 2)
+    mean_a, mean_b, square_a, square_b, product = blurred(np.stack([a, b, a * a, b * b, a * b]), window)
     var_a, var_b = square_a - mean_a * mean_a, square_b - mean_b * mean_b
     covariance = product - mean_a * mean_b
     c1, c2 = (0.01 * peak) ** 2, (0.03 * peak) ** 2
@@ -61,42 +63,33 @@ def _similarity_sum(a: Float, b: Float, peak: float) -> float:
     return float(np.sum(top / ((mean_a**2 + mean_b**2 + c1) * (var_a + var_b + c2))))
 
 
-class RowSpectrum:
-    """Spectra of the rows of two pictures' difference in luma, added from top to bottom: 8 bytes per pixel."""
+def visible_energy(height: int, width: int, rows: Iterable[tuple[Numbers, Numbers]], falloff: float) -> float:
+    """Mean square of the difference of two lumas behind a low-pass ``exp(-falloff * f)``, f in cycles per pixel.
 
-    def __init__(self, height: int, width: int) -> None:
-        self._height, self._width, self._rows = height, width, 0
-        self._spectra = np.empty((height, width // 2 + 1), np.complex128)
+    By Parseval's theorem, from the spectra of all rows, of 8 bytes per pixel; `rows` come from top to bottom.
+    """
+    columns = width // 2 + 1
+    spectra, row, step = np.empty((height, columns), np.complex128), 0, max(1, _SPECTRUM_SAMPLES // width)
 
-    def add(self, first: Numbers, second: Numbers) -> None:
-        """Add the next rows of both pictures."""
-        begin, step = self._rows, max(1, _SPECTRUM_SAMPLES // self._width)
+    def of_band(number: int) -> None:
+        first, second = (luma(one[number * step : (number + 1) * step]) for one in pair)
+        begin = row + number * step
+        spectra[begin : begin + len(first)] = np.fft.rfft(second - first, axis=1)
 
-        def of_band(number: int) -> None:
-            band = slice(number * step, min((number + 1) * step, len(first)))
-            difference = luma(second[band]) - luma(first[band])
-            self._spectra[begin + band.start : begin + band.stop] = np.fft.rfft(difference, axis=1)
+    for pair in rows:
+        parallel.in_threads(of_band, -(-len(pair[0]) // step))
+        row += len(pair[0])
+    down, across = np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)
+    twins = np.where((across == 0) | (across == 0.5), 1.0, 2.0)  # of the columns that are not there
+    block = max(1, _SPECTRUM_SAMPLES // height)
 
-        parallel.in_threads(of_band, -(-len(first) // step))
-        self._rows += len(first)
+    def of_columns(number: int) -> float:
+        some = slice(number * block, min((number + 1) * block, columns))
+        seen = np.fft.fft(spectra[:, some], axis=0)
+        gain = np.exp(-2 * falloff * np.hypot(down, across[some]))
+        return float(np.sum((seen.real**2 + seen.imag**2) * gain * twins[some]))
 
-    def visible_energy(self, falloff: float) -> float:
-        """Mean square behind a low-pass ``exp(-falloff * f)``, f in cycles per pixel, by Parseval's theorem."""
-        columns, step = self._spectra.shape[1], max(1, _SPECTRUM_SAMPLES // self._height)
-        twins = np.full(columns, 2.0)
-        twins[0] = 1.0
-        if self._width % 2 == 0:
-            twins[-1] = 1.0
-        down = np.fft.fftfreq(self._height)[:, None]
-
-        def of_columns(number: int) -> float:
-            block = slice(number * step, min((number + 1) * step, columns))
-            seen = np.fft.fft(self._spectra[:, block], axis=0)
-            gain = np.exp(-2 * falloff * np.hypot(down, np.arange(block.start, block.stop) / self._width))
-            return float(np.sum((seen.real**2 + seen.imag**2) * gain * twins[block]))
-
-        energy = math.fsum(parallel.in_threads(of_columns, -(-columns // step)))
-        return energy / (self._height * self._width) ** 2
+    return math.fsum(parallel.in_threads(of_columns, -(-columns // block))) / (height * width) ** 2
 
 
 def rounded(figure: float) -> float:
@@ -121,11 +114,10 @@ def gaussian(sigma: float, radius: int) -> Float:
     return np.asarray(window / window.sum())
 
 
-def _blur(pictures: Float) -> Float:
-    """Means over the windows of `similarity`, for each of several pictures (N, H, W); sides shrink by 10."""
-    window = gaussian(1.5, WINDOW // 2)
+def blurred(pictures: Float, window: Float) -> Float:
+    """Weighted means over all square windows inside each of several pictures (N, H, W)."""
     for axis in (1, 2):
-        pieces = np.lib.stride_tricks.sliding_window_view(pictures, WINDOW, axis)
+        pieces = np.lib.stride_tricks.sliding_window_view(pictures, len(window), axis)
         pictures = window[0] * pieces[..., 0]
         for weight, piece in zip(window[1:], np.moveaxis(pieces, -1, 0)[1:], strict=True):
             pictures += weight * piece

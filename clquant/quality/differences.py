@@ -12,7 +12,7 @@ from clquant import images, params
 from clquant.color.formats import parallel
 from clquant.color.space_tables import TO_LMS, linear_table
 from clquant.images import ImageLike, lazy
-from clquant.quality.definitions import Float, Numbers, gaussian, rounded
+from clquant.quality.definitions import Float, Numbers, blurred, gaussian, rounded
 from clquant.quality.pair import Pair, pieces
 from clquant.runtime import CommandQueue, InvalidArgument
 
@@ -134,7 +134,12 @@ def _mean_difference(pair: Pair, formula: str, window: Float, queue: CommandQueu
 def _sum_of_band(
     pictures: tuple[Numbers, Numbers], bands: list[slice], window: Float, formula: str, number: int
 ) -> float:
-    first, second = (_blurred(_light(picture, bands[number], len(window) // 2), window) for picture in pictures)
+    reach = len(window) // 2
+    lights = [_light(picture, bands[number], reach) for picture in pictures]
+    if reach:
+        edges = ((0, 0), (0, 0), (reach, reach))
+        lights = [blurred(np.pad(light, edges, mode="edge"), window) for light in lights]
+    first, second = lights
     if formula == "oklab":
         apart = _oklab(first) - _oklab(second)
         return float(100 * np.sqrt((apart * apart).sum(axis=0)).sum())
@@ -157,17 +162,6 @@ def _light(picture: Numbers, rows: slice, reach: int) -> Float:
     channels = (0, 1, 2) if picture.shape[2] >= 3 else (0, 0, 0)
     table = linear_table(LIGHT_SCALE) / LIGHT_SCALE
     return np.stack([table[picture[around, :, channel]] for channel in channels])
-
-
-def _blurred(light: Float, window: Float) -> Float:
-    """(3, H - 2 reach, W) of (3, H, W) light, blurred along columns and rows."""
-    reach = len(window) // 2
-    if not reach:
-        return light
-    height, width = light.shape[1] - 2 * reach, light.shape[2]
-    down = sum(weight * light[:, i : i + height] for i, weight in enumerate(window))
-    wide = np.pad(down, ((0, 0), (0, 0), (reach, reach)), mode="edge")
-    return np.asarray(sum(weight * wide[:, :, i : i + width] for i, weight in enumerate(window)))
 
 
 def _times(matrix: Float, planes: Float) -> Float:

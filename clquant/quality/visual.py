@@ -59,7 +59,4 @@ def visual_error(
     """
     per_degree = params.real("dpi", dpi, 1, 1e6) * params.real("inches", inches, 0.01, 1e6) * np.pi / 180.0
     height, width, rows = host_rows(original, result, memory, queue)
-    spectrum = definitions.RowSpectrum(height, width)
-    for first, second in rows:
-        spectrum.add(first, second)
-    return definitions.rounded(spectrum.visible_energy(float(per_degree / CONTRAST)))
+    return definitions.rounded(definitions.visible_energy(height, width, rows, float(per_degree / CONTRAST)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -41,11 +40,16 @@ Python binding (imagequant) is installed."""
 
 Picture = npt.NDArray[np.uint8]
 Method = partial[Picture]  # of a picture and a number of colours
+Figures = dict[str, dict[str, float]]  # of each method, by the columns of the table
 MARGIN = 8
 LABEL_LINES = 4
 LINE_HEIGHT = 14
 # The widest line of a label, in pixels of the font.
 LABEL_WIDTH = 300
+LABEL = (
+    "{name}\nMSE {mse:.1f}   PSNR {psnr:.2f} dB   SSIM {ssim:.3f}\nvisual error {visual:.2f}   "
+    "CIEDE2000 {color:.2f}\nblurred CIEDE2000 {blurred:.2f}   {ms:.0f} ms"
+)
 MOST_COLUMNS = 3
 # Headings of the figures.
 COLUMNS = {
@@ -58,15 +62,6 @@ COLUMNS = {
     "blurred": "blurred CIEDE2000",
     "ms": "ms",
 }
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One method's result: its name, the picture, its figures by the columns of the table."""
-
-    name: str
-    picture: Picture
-    figures: dict[str, float]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -99,24 +94,24 @@ def run(args: argparse.Namespace) -> int:
 
 def _one(pages: dict[Source, str], queue: CommandQueue, item: Item, loaded: Loaded) -> batch.Finish:
     args, source, original = item.args, item.source, _rgb(loaded.pixels)
-    entries = _entries(args, queue, original)
+    pictures, figures = _results(args, queue, original)
     shape = [min(side, args.crop or side) for side in original.shape[:2]]
-    shown = {"original": _middle(original, *shape)} | {each.name: _middle(each.picture, *shape) for each in entries}
+    shown = {name: _middle(picture, *shape) for name, picture in pictures.items()}
     title = f"{streams.printable(item.label)}, {{}}{args.colors} colours"
-    data = picture_bytes(_sheet(original, entries, shown), _kind(item.place), item.place)
+    data = picture_bytes(_sheet(original, shown, figures), _kind(item.place), item.place)
     html = b""
     if source in pages:
-        html = page.page(title.format(""), shown, COLUMNS, {each.name: each.figures for each in entries})
+        html = page.page(title.format(""), shown, COLUMNS, figures)
     height, width = original.shape[:2]
     table = Table(title.format(f"{width}x{height}, "), {"method": "method", **COLUMNS})
-    for entry in entries:
-        table.add(method=entry.name, **entry.figures)
+    for name, values in figures.items():
+        table.add(method=name, **values)
 
     def finish() -> batch.Report:
         item.write(data)
         if html:
             outputs.write(pages[source], html)
-        methods = {entry.name: common.finite(entry.figures) for entry in entries}
+        methods = {name: common.finite(values) for name, values in figures.items()}
         record = {"input": source.path, "output": item.place, "methods": methods}
         return partial(common.say, args, table.text(), is_table=True, **record)
 
@@ -139,9 +134,10 @@ def _rgb(picture: Any) -> Picture:
     return np.ascontiguousarray(np.broadcast_to(pixels, (*pixels.shape[:2], 3)).astype(np.uint8))
 
 
-def _entries(args: argparse.Namespace, queue: CommandQueue, original: Picture) -> list[Entry]:
+def _results(args: argparse.Namespace, queue: CommandQueue, original: Picture) -> tuple[dict[str, Picture], Figures]:
+    """The original and the picture by each method, and each method's figures."""
     methods = _methods(args, queue)
-    entries = []
+    pictures, figures = {"original": original}, {}
     with common.progress_bar(args, "methods") as progress, images.sent(original, queue) as (_, there):
         for number, (name, method) in enumerate(methods.items()):
             given = there if method.func is _ours else original
@@ -150,9 +146,9 @@ def _entries(args: argparse.Namespace, queue: CommandQueue, original: Picture) -
             begin = time.perf_counter()
             result = method(given, args.colors)
             seconds = time.perf_counter() - begin
-            entries.append(Entry(name, result, _figures(queue, there, result) | {"ms": 1000 * seconds}))
+            pictures[name], figures[name] = result, _figures(queue, there, result) | {"ms": 1000 * seconds}
             progress(number + 1, len(methods))
-    return entries
+    return pictures, figures
 
 
 def _methods(args: argparse.Namespace, queue: CommandQueue) -> dict[str, Method]:
@@ -207,7 +203,7 @@ def _figures(queue: CommandQueue, original: Any, result: Picture) -> dict[str, f
         }
 
 
-def _sheet(original: Picture, entries: list[Entry], shown: dict[str, Picture]) -> PIL.Image.Image:
+def _sheet(original: Picture, shown: dict[str, Picture], figures: Figures) -> PIL.Image.Image:
     """Draw all pictures beside and below each other, with their figures."""
     height, width = shown["original"].shape[:2]
     cell_width = max(width, LABEL_WIDTH) + MARGIN
@@ -217,7 +213,7 @@ def _sheet(original: Picture, entries: list[Entry], shown: dict[str, Picture]) -
     sheet = PIL.Image.new("RGB", (columns * cell_width + MARGIN, rows * cell_height + MARGIN), "white")
     draw = PIL.ImageDraw.Draw(sheet)
     count = len(np.unique(original.reshape(-1, 3), axis=0))
-    labels = [f"original\n{count} colours", *map(_label, entries)]
+    labels = [f"original\n{count} colours", *(LABEL.format(name=name, **values) for name, values in figures.items())]
     for number, (label, picture) in enumerate(zip(labels, shown.values(), strict=True)):
         left = MARGIN + number % columns * cell_width
         top = MARGIN + number // columns * cell_height
@@ -225,13 +221,6 @@ def _sheet(original: Picture, entries: list[Entry], shown: dict[str, Picture]) -
         for line, text in enumerate(label.splitlines()):
             draw.text((left, top + height + 3 + line * LINE_HEIGHT), text, fill="black")
     return sheet
-
-
-def _label(entry: Entry) -> str:
-    return (
-        "{name}\nMSE {mse:.1f}   PSNR {psnr:.2f} dB   SSIM {ssim:.3f}\nvisual error {visual:.2f}   "
-        "CIEDE2000 {color:.2f}\nblurred CIEDE2000 {blurred:.2f}   {ms:.0f} ms"
-    ).format(name=entry.name, **entry.figures)
 
 
 def _middle(picture: Picture, height: int, width: int) -> Picture:
