@@ -207,12 +207,6 @@ def dithers(case: Case) -> Iterator[Row]:
         )
     tiles = clquant.ErrorDiffusion(tile_size=256)
     palette = case.palette
-    after = clquant.ErrorDiffusion()
-    yield Row(
-        "ErrorDiffusion.dither_after",
-        "16",
-        lambda: after.dither_after(None, case.rgb, palette(16).palette_, queue=case.queue),
-    )
     yield Row(
         "ErrorDiffusion.dither", "16 tiles", lambda: tiles.dither(case.rgb, palette(16).palette_, queue=case.queue)
     )

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy.typing as npt
 
-from clquant import flow, images, params, runtime
+from clquant import flow, params, runtime
 from clquant.color import spaces
-from clquant.color.palette import Palette, as_palette
+from clquant.color.palette import Palette
 from clquant.dithering import diffusion_strips, diffusion_tiles, diffusion_waves
 from clquant.dithering.diffusion_job import DiffusionParams, forms
 from clquant.dithering.diffusion_strips import StripScan
@@ -20,8 +19,8 @@ from clquant.dithering.diffusion_tiles import TileScan
 from clquant.dithering.diffusion_waves import WaveScan
 from clquant.dithering.error_filters import FILTERS, error_filter
 from clquant.dithering.registry import JobDither, register_dither
-from clquant.flow import Carried, Steps
-from clquant.images import ImageLike, Picture
+from clquant.flow import Steps
+from clquant.images import Picture
 from clquant.mapping.palette_cache import open_palette
 
 FULL_STRENGTH = 256
@@ -119,46 +118,6 @@ class ErrorDiffusion(JobDither):
             plain_errors=chosen == "srgb" or (color_space == "srgb" and not to_luma),
             tile_size=tile_size,
         )
-
-    def dither_after(
-        self,
-        above: Carried | None,
-        image: ImageLike,
-        palette: Palette,
-        *,
-        color_space: str = "srgb",
-        queue: runtime.CommandQueue | None = None,
-    ) -> tuple[Any, Carried]:
-        """Palette indices of some rows of an image, scanned after the rows above them.
-
-        Parameters
-        ----------
-        above : Carried or None
-            What the call for the rows above gave, on any device; None for the first ones.
-        image : image
-            Whole rows, in memory.
-        palette, color_space, queue
-            As for `dither`.
-
-        Returns
-        -------
-        indices : ndarray
-            As of `dither`.
-        above : Carried
-            For the rows below.
-
-        Raises
-        ------
-        InvalidArgument, InvalidType
-            As `dither`; or if tiles are scanned, which do not wait for those above.
-        """
-        if self.tile_size is not None:
-            raise runtime.InvalidArgument(f"tile_size is {self.tile_size}; allowed for rows after others: None")
-        carried = Carried() if above is None else replace(above)
-        picture = replace(images.read(image, max_bits=16), origin=(carried.rows, 0))
-        session = runtime.open_session(queue, images.device_arrays([picture]))
-        job = self._job(as_palette(palette), color_space)
-        return flow.in_bands(session, picture, job, runtime.Progress(None), carried=carried), carried
 
     def _job(self, palette: Palette, color_space: str) -> Diffused:
         """The job of `dither`."""

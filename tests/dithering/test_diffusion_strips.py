@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clquant import ErrorDiffusion, Palette, runtime
+from clquant import ErrorDiffusion, Palette, flow, runtime
 from clquant.dithering.diffusion_strips import ROWS
 from clquant.dithering.error_filters import FILTERS
 from clquant.mapping import plain_table
-from tests.dithering.test_error_diffusion import SIX, expected, picture
+from tests.dithering.test_error_diffusion import SIX, expected, picture, rows_after
 
 
 @pytest.fixture
@@ -58,10 +58,11 @@ def test_rows_after_others_equal_the_whole(queue, rng, name, height):
     with runtime.force_variant("portable"):
         whole = dither.dither(image, SIX, queue=queue)
     for first, second in (("strips", "portable"), ("portable", "strips")):
+        carried = flow.Carried()
         with runtime.force_variant(first):
-            upper, above = dither.dither_after(None, image[:height], SIX, queue=queue)
+            upper = rows_after(dither, carried, image[:height], queue)
         with runtime.force_variant(second):
-            lower, _ = dither.dither_after(above, image[height:], SIX, queue=queue)
+            lower = rows_after(dither, carried, image[height:], queue)
         assert np.array_equal(np.concatenate([upper, lower]), whole)
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pyopencl.array
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import clquant
-from clquant import ErrorDiffusion, KMeansPalette, Palette, floyd_steinberg, quality, runtime
+from clquant import ErrorDiffusion, KMeansPalette, Palette, flow, floyd_steinberg, images, quality, runtime
 from clquant.color.spaces import luma_chroma, space
-from clquant.dithering.error_diffusion import LEAKY
+from clquant.dithering.error_diffusion import LEAKY, Diffused
 from clquant.dithering.error_filters import FILTERS, MAX_WEIGHT, error_filter
 from clquant.palette import engine
 from tests.reference.error_diffusion import error_diffusion
@@ -42,6 +43,13 @@ def expected(dither, image, palette, color_space="srgb"):
     strength = round(256 * dither.strength)
     shares = error_filter(dither.filter)
     return error_diffusion(image, palette, shares, strength, dither.serpentine, where, plain, dither.tile_size)
+
+
+def rows_after(dither, carried, rows, queue):
+    """Indices of some rows of an image by six colours; `carried` goes from the rows above to those below."""
+    rows = dataclasses.replace(images.read(rows, max_bits=16), origin=(carried.rows, 0))
+    session = runtime.open_session(queue)
+    return flow.in_bands(session, rows, Diffused(SIX, "srgb", dither), runtime.Progress(None), carried=carried)
 
 
 @pytest.mark.parametrize("serpentine", [False, True])
@@ -252,11 +260,8 @@ def test_shades_between_8_bit_values_keep_their_mean(queue):
 def test_rows_may_be_scanned_after_those_above(queue, rng, filter, serpentine, deep):
     image = rng.integers(0, 65536 if deep else 256, (61, 43, 3)).astype(np.uint16 if deep else np.uint8)
     scan = ErrorDiffusion(filter, 0.9, serpentine)
-    found, above = [], None
-    for begin, end in ((0, 1), (1, 3), (3, 36), (36, 61)):
-        rows, above = scan.dither_after(above, image[begin:end], SIX, queue=queue)
-        found.append(rows)
-    assert above.rows == 61
+    carried = flow.Carried()
+    cuts = (0, 1), (1, 3), (3, 36), (36, 61)
+    found = [rows_after(scan, carried, image[begin:end], queue) for begin, end in cuts]
+    assert carried.rows == 61
     assert np.array_equal(np.concatenate(found), scan.dither(image, SIX, queue=queue))
-    with pytest.raises(clquant.InvalidArgument, match="tile_size is 64; allowed for rows after others: None"):
-        ErrorDiffusion(tile_size=64).dither_after(None, image, SIX, queue=queue)
