@@ -14,12 +14,10 @@ from clquant.vectors import exchange
 from clquant.vectors.code_quantizer import CodeQuantizer, share_of
 from clquant.vectors.distances import Labels
 from clquant.vectors.fixed_point import as_dtype
-from clquant.vectors.opq import learn_rotation
 from clquant.vectors.quantizer import VectorQuantizer
-from clquant.vectors.rotation import Rotation
-from clquant.vectors.rows import RowSource, row_weights
+from clquant.vectors.rotation import Rotation, learn_rotation
+from clquant.vectors.rows import RowSource, columns_of, row_weights
 from clquant.vectors.saved import Arrays, State, fixed_of, fixed_state
-from clquant.vectors.views import columns_of
 
 ROTATIONS = (None, "opq")
 

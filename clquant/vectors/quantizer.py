@@ -183,28 +183,23 @@ class VectorQuantizer(RowQuantizer):
         """
         return self._nearest(self._given(X))
 
-    def fit_predict(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: npt.ArrayLike | None = None,
-    ) -> Labels:
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Labels:
         """`fit`, then `labels_`.
 
         Parameters
         ----------
         X, y, sample_weight
-            As `fit` takes them.
+            The arguments of `fit`.
 
         Returns
         -------
         ndarray or device array of int32, shape (n,)
-            On the device, on the same queue, if `X` is there; lazy for a Dask array.
+            As `predict` gives it.
 
         Raises
         ------
         InvalidArgument, InvalidType, FileError, FormatError
-            As `fit`.
+            If an argument is not allowed or cannot be read.
         """
         labels: Labels = self.fit(X, y, sample_weight).labels_
         return labels

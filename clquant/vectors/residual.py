@@ -14,9 +14,8 @@ from clquant.vectors.code_quantizer import CodeQuantizer, share_of
 from clquant.vectors.distances import Labels
 from clquant.vectors.fixed_point import as_dtype
 from clquant.vectors.quantizer import VectorQuantizer
-from clquant.vectors.rows import RowSource
+from clquant.vectors.rows import RowSource, made_of
 from clquant.vectors.saved import Arrays, State
-from clquant.vectors.views import made_of
 
 
 class ResidualQuantizer(CodeQuantizer):

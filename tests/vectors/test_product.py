@@ -11,7 +11,7 @@ import pyopencl.array
 import pytest
 
 from clquant import ClquantError, ProductQuantizer, ResidualQuantizer, StoppedError, VectorQuantizer
-from clquant.vectors import codes, fit, opq, rotation, rows
+from clquant.vectors import codes, fit, rotation, rows
 from tests.reference import vectors as reference
 
 Rows = npt.NDArray[Any]
@@ -145,7 +145,7 @@ def test_portions_and_files_give_the_same_bits(
         model: Any = ResidualQuantizer(2, 3, queue=queue, **small())
     else:
         model = ProductQuantizer(2, 3, rotation=None if kind == "plain" else "opq", queue=queue, **small())
-    monkeypatch.setattr(opq, "ROUNDS", 3)
+    monkeypatch.setattr(rotation, "ROUNDS", 3)
     expected, found = model.fit(given).codebooks_, model.encode(given)
     other = given * rng.lognormal(0, 2, (len(given), 1)).astype(np.float32)
     error = model.score(other)
