@@ -39,22 +39,7 @@ PIXELS_AT_ONCE = 1 << 24
 
 Table = npt.NDArray[np.integer[Any]]
 # From a model and a table of indices to the table with likelier codewords.
-Match = Callable[[Model, Table], Table]
-
-
-@dataclasses.dataclass(frozen=True)
-class BandPlace:
-    """Bands `first` to `end` - 1 of a table."""
-
-    layout: BandLayout  # of the whole table
-    first: int
-    end: int
-
-    @classmethod
-    def of(cls, shape: tuple[int, ...]) -> BandPlace:
-        """All bands of a table."""
-        layout = BandLayout(shape[0], shape[1])
-        return cls(layout, 0, layout.count)
+Match = Callable[[Contexts, Model, Table], Table]
 
 
 def _spread_write(
@@ -65,31 +50,24 @@ def _spread_write(
     table = executor.run(plain.encoding, whole, None, About(), Progress(None))
     made = executor.here(table, of_blocks(report, table, 2))
     match = partial(_matched, executor, whole, dataclasses.replace(compressor, coder=plain))
-    compressor.write_encoded(file, made, whole.shape[:2], embed, report, match)
+    compressor.write_encoded(file, whole.shape[:2], embed, open_session(compressor.coder.queue), made, match, report)
 
 
-def _matched(executor: Any, image: Any, compressor: Compressor, model: Model, table: Table) -> Table:
+def _matched(executor: Any, image: Any, compressor: Compressor, _: Contexts, model: Model, table: Table) -> Table:
     """Return the table with likelier codewords; bands are independent, so that each task takes some."""
     layout, (height, width), block = BandLayout(*table.shape), image.shape[:2], compressor.coder.shape
     count = max(PIXELS_AT_ONCE // (layout.rows * block.rows * width), 1)
-    places = [BandPlace(layout, first, min(first + count, layout.count)) for first in range(0, layout.count, count)]
-    cuts = list(itertools.pairwise([0, *(min(place.end * layout.rows, len(table)) for place in places)]))
+    cuts = list(itertools.pairwise([*range(0, len(table), count * layout.rows), len(table)]))
     windows = [((top * block.rows, min(end * block.rows, height)), (0, width)) for top, end in cuts]
     tasks = [
         executor.later(
             f"rows from {window[0][0]} on",
-            partial(_matched_bands, compressor, model, table[slice(*cut)], place, height * width),
+            partial(compressor.matched, model, table[slice(*cut)], layout, height * width),
             part,
         )
-        for part, window, cut, place in zip(executor.parts_of(image, windows), windows, cuts, places, strict=True)
+        for part, window, cut in zip(executor.parts_of(image, windows), windows, cuts, strict=True)
     ]
     return np.concatenate(executor.values(tasks))
-
-
-def _matched_bands(
-    compressor: Compressor, model: Model, table: Table, place: BandPlace, total: int, pixels: npt.NDArray[Any]
-) -> Table:
-    return compressor.matched(model, images.read(pixels), table, place, total)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,38 +94,18 @@ class Compressor:
             table: Any = flow.in_bands(session, picture, self.coder.encoding, halves)
             if not isinstance(table, np.ndarray):
                 table = session.download(images.buffer_of(table), table.shape, table.dtype)
-            place = BandPlace.of(table.shape)
+            layout = BandLayout(*table.shape)
 
             def match(contexts: Contexts, model: Model, places: Table) -> Table:
-                return self._matched(session, contexts, model, picture, places, place)
+                return self._matched(session, contexts, model, picture, places, layout)
 
-            header = self._header(picture.height, picture.width, embed)
-            self._write(file, header, session, table, match, progress)
+            self.write_encoded(file, (picture.height, picture.width), embed, session, table, match, progress)
 
-    @property
-    def is_matching(self) -> bool:
-        """Whether blocks may get other codewords than their nearest."""
-        return self.state_size > 0 and self.tolerance > 0
-
-    def write_encoded(
-        self, file: Sink, table: Table, size: tuple[int, int], embed: bool, progress: Progress, match: Match
-    ) -> None:
-        """Write a picture that is encoded already, as `write` does."""
+    def matched(self, model: Model, table: Table, layout: BandLayout, total: int, pixels: npt.NDArray[Any]) -> Table:
+        """Some bands of a table with blocks by likelier codewords; `total` are the pixels of the whole picture."""
         session = open_session(self.coder.queue)
-        header = self._header(*size, embed)
-        self._write(file, header, session, table, lambda _, model, places: match(model, places), progress)
-
-    def matched(self, model: Model, picture: images.Picture, table: Table, place: BandPlace, pixels: int) -> Table:
-        """Some bands of a table with blocks by likelier codewords, where the tolerance allows."""
-        session = open_session(self.coder.queue)
-        with open_contexts(session, self.coder.rows, self.coder.shape, pixels, True) as contexts:
-            return self._matched(session, contexts, model, picture, table, place)
-
-    def _header(self, height: int, width: int, embed: bool) -> clvq_format.Header:
-        if max(height, width) > clvq_format.MAX_SIDE:
-            raise InvalidArgument(f"image is {height} x {width} pixels; allowed: {clvq_format.MAX_SIDE} per side")
-        kind = clvq_format.PICTURE if embed else clvq_format.PICTURE_OF_SHARED
-        return clvq_format.Header.of(kind, self.coder.codebook, (height, width), self.state_size)
+        with open_contexts(session, self.coder.rows, self.coder.shape, total, True) as contexts:
+            return self._matched(session, contexts, model, images.read(pixels), table, layout)
 
     def _matched(
         self,
@@ -156,16 +114,15 @@ class Compressor:
         model: Model,
         picture: images.Picture,
         table: Table,
-        place: BandPlace,
+        layout: BandLayout,
     ) -> Table:
-        """Return the result of `matched`."""
-        layout, shape, matched = place.layout, self.coder.shape, np.empty_like(table)
-        top = place.first * layout.rows
+        """Bands of a table with blocks by likelier codewords, where the tolerance allows."""
+        shape, matched = self.coder.shape, np.empty_like(table)
         with session.scope() as scope:
             tables = contexts.tables(scope, model, with_pairs=False)
             matcher = SideMatch(session, scope, self.coder.rows[contexts.order], shape, tables, self.state_size)
-            for first, end in chunks(session, layout, shape, False, place.first, place.end):
-                part = slice(first * layout.rows - top, min(end * layout.rows - top, len(table)))
+            for first, end in chunks(session, layout, shape, False, 0, -(-len(table) // layout.rows)):
+                part = slice(first * layout.rows, min(end * layout.rows, len(table)))
                 rows = part.start * shape.rows, min(part.stop * shape.rows, picture.height)
                 with session.scope() as inner:
                     pixels = picture.upload(session, inner, *rows)
@@ -173,19 +130,23 @@ class Compressor:
                     matched[part] = matcher.choose(pixels, size, table[part], layout.rows, self.tolerance)
         return matched
 
-    def _write(
+    def write_encoded(
         self,
         file: Sink,
-        header: clvq_format.Header,
+        size: tuple[int, int],
+        embed: bool,
         session: Session,
         table: Table,
-        match: Callable[[Contexts, Model, Table], Table],
+        match: Match,
         progress: Progress,
     ) -> None:
-        """Write a table, first with likelier codewords by `match` where blocks may have them."""
-        if self.is_matching:
-            pixels = header.shape[0] * header.shape[1]
-            with open_contexts(session, self.coder.rows, self.coder.shape, pixels, True) as contexts:
+        """Write the table of a picture, first with likelier codewords by `match` where blocks may have them."""
+        if max(size) > clvq_format.MAX_SIDE:
+            raise InvalidArgument(f"image is {size[0]} x {size[1]} pixels; allowed: {clvq_format.MAX_SIDE} per side")
+        kind = clvq_format.PICTURE if embed else clvq_format.PICTURE_OF_SHARED
+        header = clvq_format.Header.of(kind, self.coder.codebook, size, self.state_size)
+        if self.state_size > 0 and self.tolerance > 0:
+            with open_contexts(session, self.coder.rows, self.coder.shape, math.prod(size), True) as contexts:
                 places = table if contexts.ranks is None else contexts.ranks[table]
                 table = contexts.order[match(contexts, learn(session, contexts, table), places)]
         repeats = Repeats.of(table)
@@ -196,7 +157,6 @@ class Compressor:
             coded = min((self._coded(header, session, each, table, silent) for each in (repeats, every)), key=len)
         else:
             coded = self._coded(header, session, repeats, table, progress)
-        embed = header.kind == clvq_format.PICTURE
         codebook = encode_codebook(session, self.coder.rows, self.coder.shape) if embed else None
         writer = clvq_format.Writer(file, coded.header, codebook, coded.model, coded.repeats)
         for band in coded.bands:
