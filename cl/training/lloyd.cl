@@ -287,22 +287,3 @@ __kernel void vq_squares(__global const value_t *blocks, const uint count, __glo
     }
     squares[first + get_global_id(0)] = total;
 }
-
-/* The sum of some numbers, which replaces the first.
- *
- * NDRange: one group of any size. squares: number ulong. Local memory: one ulong per work-item.
- */
-__kernel void vq_sum_squares(__global ulong *squares, const uint number, __local ulong *sums)
-{
-    const uint lane = get_local_id(0);
-    ulong total = 0;
-    for (uint i = lane; i < number; i += get_local_size(0))
-        total += squares[i];
-    sums[lane] = total;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (lane > 0)
-        return;
-    for (uint i = 1; i < get_local_size(0); ++i)
-        total += sums[i];
-    squares[0] = total;
-}

@@ -75,8 +75,7 @@ class LazyBlocks(Parts):
         """The weighted sum of the blocks' squared lengths."""
         total = 0
         for _, lloyd in self._steps(capacity):
-            lloyd.queue_squares()
-            total += lloyd.read_squares()
+            total += lloyd.squares()
         return total
 
     def _steps(self, capacity: int, codebook: Rows | None = None) -> Iterator[tuple[int, Lloyd]]:

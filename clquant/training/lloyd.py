@@ -8,15 +8,13 @@ relaxation", IEEE Transactions on Signal Processing 40 (1992). The kernels and t
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import LocalMemory, PreparedLaunch, Program, Scope, Session, Variant
+from clquant.runtime import LocalMemory, PreparedLaunch, Scope, Session, Variant
 from clquant.training.blockset import BlockSet, Piece
 from clquant.training.codewords import MOST_CHANGES, Codewords
 from clquant.training.merging import Merging
@@ -54,13 +52,20 @@ class Lloyd:
     """Steps that fit codewords to a set of blocks."""
 
     def __init__(
-        self, session: Session, scope: Scope, blocks: BlockSet, words: Codewords, key: npt.NDArray[np.uint32]
+        self,
+        session: Session,
+        scope: Scope,
+        blocks: BlockSet,
+        words: Codewords,
+        key: npt.NDArray[np.uint32],
+        total_weight: int | None = None,
     ) -> None:
         self._session, self._scope, self._blocks, self._words = session, scope, blocks, words
-        self._total_weight = self._weight()
+        self._total_weight = blocks.total_weight if total_weight is None else total_weight
         form, capacity, shape = session.choose(SUMS), words.capacity, blocks.shape
         self._sums = Sums(session, scope, blocks, capacity, form.name == "parts")
-        self._program = self._built(form)
+        constants = {**shape.constants(), "LARGEST": shape.largest, "RUN": RUN, **form.constants}
+        self._program = session.program(form.file, **constants, WEIGHTED=int(blocks.weights is not None))
         self.totals, self._errors = scope.empty(8 * capacity * (shape.components + 1)), scope.empty(8 * capacity)
         self._worst, self._state = scope.empty(4 * capacity * len(blocks.pieces)), scope.zeros(8 * _STATE)
         keys = scope.empty(8 * capacity)
@@ -68,9 +73,11 @@ class Lloyd:
         self._merging = Merging(session, scope, shape, words.codebook, self.totals, capacity)
         self._known = {"key": key, "keys": keys, **self._arguments()}
         pieces = [self._of_piece(number, piece) for number, piece in enumerate(blocks.pieces)]
-        self._square_launches = self._prepare_squares(pieces)
-        self.queue_squares()
-        self._searches = [self._prepare_search(piece) for piece in blocks.pieces]
+        self._known["squares"] = scope.copy_of(np.array([self.squares()], np.uint64))
+        self._searches = [
+            words.search.prepare(scope, piece.blocks, piece.count * shape.rows, shape.columns, piece.indices)
+            for piece in blocks.pieces
+        ]
         self._accumulations = [
             self._sums.prepare(self, piece, own) for piece, own in zip(blocks.pieces, pieces, strict=True)
         ]
@@ -84,15 +91,6 @@ class Lloyd:
         self._repairs = [self.prepare("vq_repair", capacity, **own) for own in pieces]
         self._size = 0
         self._is_settled = False
-
-    def _weight(self) -> int:
-        """The weight of all blocks."""
-        return self._blocks.total_weight
-
-    def _built(self, form: Variant) -> Program:
-        shape, is_weighted = self._blocks.shape, int(self._blocks.weights is not None)
-        constants = {**shape.constants(), "LARGEST": shape.largest, "RUN": RUN, "WEIGHTED": is_weighted}
-        return self._session.program(form.file, **constants, **form.constants)
 
     def _arguments(self) -> dict[str, Any]:
         """Arguments of kernels by the names that they have there; numbers that are set later are 0."""
@@ -128,30 +126,18 @@ class Lloyd:
         sizes = items, group or self.lanes(name)
         return self._session.prepare(self._scope, kernel, *sizes, **kernel.among({**self._known, **own}))
 
-    def _prepare_squares(self, pieces: Sequence[dict[str, Any]]) -> list[PreparedLaunch]:
-        """The launches that leave the weighted sum of the blocks' squared lengths at the beginning of `_squares`."""
-        group = self.lanes("vq_squares")
-        items = [min(_SQUARES, -(-int(own["count"]) // _BLOCKS_PER_SQUARE)) for own in pieces]
-        items = [-(-each // group) * group for each in items]
-        firsts = itertools.accumulate(items, initial=0)
-        self._squares = self._known["squares"] = self._scope.empty(8 * sum(items))
-        launches = [
-            self.prepare("vq_squares", each, group, first=np.uint32(first), **own)
-            for each, first, own in zip(items, firsts, pieces, strict=False)
-        ]
-        lanes = self.lanes("vq_sum_squares", _STATE_GROUP, 8)
-        whole = {"number": np.uint32(sum(items)), "sums": LocalMemory(8 * lanes)}
-        return [*launches, self.prepare("vq_sum_squares", lanes, lanes, **whole)]
-
-    def queue_squares(self) -> None:
-        """Queue the sum of the blocks' squared lengths, which blocks that changed need again."""
-        for launch in self._square_launches:
-            launch.queue()
-
-    def _prepare_search(self, piece: Piece) -> PreparedLaunch:
-        shape = self._blocks.shape
-        sizes = piece.count * shape.rows, shape.columns
-        return self._words.search.prepare(self._scope, piece.blocks, *sizes, piece.indices)
+    def squares(self) -> int:
+        """The weighted sum of the blocks' squared lengths; waits for it."""
+        session, kernel, group = self._session, self._program.kernel("vq_squares"), self.lanes("vq_squares")
+        counts = np.array([piece.count for piece in self._blocks.pieces])
+        items = -(-np.minimum(_SQUARES, -(-counts // _BLOCKS_PER_SQUARE)) // group) * group
+        ends = np.cumsum(items)
+        with session.scope() as scope:
+            squares = scope.empty(8 * int(ends[-1]))
+            for piece, each, first in zip(self._blocks.pieces, items, ends - items, strict=True):
+                given = piece.blocks, np.uint32(piece.count), piece.weights, squares, np.uint32(first)
+                session.launch(kernel, int(each), group, *given)
+            return int(session.download(squares, int(ends[-1]), np.uint64).sum(dtype=np.uint64))
 
     def _prepare_fold(self, own: dict[str, Any], number: int) -> PreparedLaunch:
         lanes = 1 if self._session.limits.is_cpu else self.lanes("vq_fold", _FOLD_GROUP, 8)
@@ -247,10 +233,6 @@ class Lloyd:
     def read_totals(self) -> npt.NDArray[np.uint64]:
         """Sums of the blocks of each codeword, (size, K + 1), the last column their weights; waits for them."""
         return self._session.download(self.totals, (self._words.size, self._blocks.shape.components + 1), np.uint64)
-
-    def read_squares(self) -> int:
-        """The weighted sum of the blocks' squared lengths; waits for it."""
-        return int(self._session.download(self._squares, 1, np.uint64)[0])
 
     def read_worst(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
         """Wait for each codeword's worst block: its level (0: no block has an error) and its number."""

@@ -161,7 +161,7 @@ class _OnDevice:
             self._capacity, self._searched = capacity, None
 
     def squares(self) -> int:
-        return self._lloyd.read_squares()
+        return self._lloyd.squares()
 
     def sums(self, codebook: Rows) -> npt.NDArray[np.uint64]:
         self._search(codebook)

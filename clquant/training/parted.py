@@ -87,15 +87,14 @@ class PartedLloyd(Lloyd):
         self._worst_rows = BlockSet.of_rows(session, scope, blocks.shape, empty, None)
         if len(self._worst_rows.pieces) != 1:
             raise DeviceError(f"the device holds no {words.capacity} codewords of {blocks.shape.components} bytes")
-        self._total = blocks.total_weight
         self._parts = blocks
         self._answer: tuple[bytes, npt.NDArray[np.uint64]] | None = None
         self._worst_of: bytes | None = None
-        super().__init__(session, scope, self._worst_rows, words, key)
-        self._session.write(self._squares, np.array([self._parts.squares(words.capacity)], np.uint64))
+        super().__init__(session, scope, self._worst_rows, words, key, blocks.total_weight)
 
-    def _weight(self) -> int:
-        return self._total
+    def squares(self) -> int:
+        """The weighted sum of the squared lengths of the parts' blocks."""
+        return self._parts.squares(self._words.capacity)
 
     def _queue_sums(self) -> None:
         codebook = self._words.read()
