@@ -33,7 +33,7 @@ from clquant import (
 )
 from clquant.histogram.counting import count_colors
 from clquant.palette import engine
-from clquant.quadtree.device_layout import record_dtype
+from clquant.quadtree.leaf_list import record_dtype
 
 COLUMNS = {
     "kernel": "kernel",

@@ -14,9 +14,9 @@ from benchmarks.harness import Options, Picture, Table
 from benchmarks.quadtree_peers import NUMBA, with_numba, with_numpy
 from clquant import QuadtreeBuilder, images, runtime
 from clquant.quadtree import criteria, geometry
-from clquant.quadtree.device_layout import record_dtype
+from clquant.quadtree.leaf_list import record_dtype
 from clquant.quadtree.plan import Region
-from clquant.quadtree.subtree_cache import open_subtree
+from clquant.quadtree.subtree import open_subtree
 
 THRESHOLD = 13
 
@@ -32,10 +32,9 @@ def reduction(queue: runtime.CommandQueue, picture: Picture) -> Callable[[], int
 
     def call() -> int:
         with open_subtree(session, region, channels, criterion, store_low=True) as subtree:
-            subtree.reduce()
             session.finish()
             assert on_device.size  # the pixels outlive the kernels
-            return sum(subtree.sizes.values())
+            return sum(buffer.size for buffer in subtree.buffers.values())
 
     return call
 

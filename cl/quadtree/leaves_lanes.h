@@ -1,9 +1,5 @@
 /* The leaves of tiles in their order by one work-item: the form for CPUs. Same records as the kernel of that name in
- * quadtree/leaves.cl, after whose functions this comes.
- *
- * Each tile is gone through twice. First come the counts alone: they say which nodes of 8x8 pixels and more are leaves,
- * which cells of 8x8 are split, and where the records of either begin; pixels of the cells are asked for. Those are
- * there when the tile's turn comes to be written, after the next tile has been gone through. */
+ * quadtree/leaves.cl, after whose functions this comes. */
 
 #include "common/compile_hints.h"
 
@@ -16,36 +12,31 @@
 #endif
 #define MOST_LEVELS 17u /* of a picture */
 
-/* The nodes of a level: `sums` is the first band's statistics up to TILE_LEVEL; cells: nodes of the level. */
+/* The nodes of a level. */
 typedef struct {
     __global const uint *nodes;
-    __global const ulong *sums;
-    uint cols, cells;
+    uint cols;
 } grid_t;
 
 /* The subtree. first: its first pixel; left, top: its corner in the picture. */
 typedef struct {
     __global const uchar *first, *flags;
+    __global const ulong *stats, *upper;
     __global uint *leaves;
     uint pitch, width, height, left, top, cols2;
     grid_t grids[MOST_LEVELS];
 } subtree_t;
 
-/* What is to be written of a tile whose first cell of 8x8 pixels is (x, y): the cells that are split, and leaves from
- * level 3 on with their levels, all by the Morton codes of their first cells and with the places of their records. */
-typedef struct {
-    __global uint *list;
-    uint x, y, total, split_many, leaf_many;
-    int whole;
-    uchar split[CELLS], leaf[CELLS], level[CELLS];
-    ushort split_slot[CELLS], leaf_slot[CELLS];
-} plan_t;
-
-/* Asks for a line of pixels before it is needed. On PoCL alone: compilers that make SPIR-V may know no such thing. */
-LANES_INLINE void ask_for(__global const uchar *pixel)
+/* Asks for the pixels of the tile (x, y) before they are needed. On PoCL alone: compilers that make SPIR-V may know no
+ * such thing. */
+LANES_INLINE void fetch_tile(const subtree_t *subtree, uint x, uint y)
 {
 #ifdef COMPILED_AT_LAUNCH
-    __builtin_prefetch((const void *)(size_t)pixel, 0, 3);
+    __global const uchar *first = subtree->first + (ulong)(y << TILE_LEVEL) * subtree->pitch;
+    for (uint r = 0; r < 1u << TILE_LEVEL; ++r)
+        for (uint i = 0; i < CHANNELS << TILE_LEVEL; i += 64)
+            __builtin_prefetch((const void *)(size_t)(first + r * subtree->pitch + (x * CHANNELS << TILE_LEVEL) + i), 0,
+                               3);
 #endif
 }
 
@@ -196,127 +187,73 @@ LANES_INLINE uint write_whole_block(__global const uchar *pixel, uint pitch, uin
 }
 #endif
 
-/* The leaves of a cell of 8x8 pixels at (x, y) of the subtree, from `slot` on. */
-LANES_INLINE void write_cell(const subtree_t *subtree, const plan_t *plan, uint x, uint y, uint slot)
+/* The leaves of a cell of 8x8 pixels at (x, y) of the subtree, from `slot` on; gives back the next free one. */
+LANES_INLINE uint write_cell(const subtree_t *subtree, int whole, uint x, uint y, __global uint *list, uint slot,
+                             uint total)
 {
-    uint pitch = subtree->pitch, width = subtree->width, height = subtree->height;
-    __global const uchar *pixel = subtree->first + (ulong)y * pitch + x * CHANNELS;
-    __global const uchar *flag = subtree->flags + (y >> 2) * subtree->cols2 + (x >> 2);
+    uint pitch = subtree->pitch, cols2 = subtree->cols2;
+    __global const uchar *flag = subtree->flags + (y >> 2) * cols2 + (x >> 2);
+    for (uint b = 0; b < 4; ++b) {
+        uint bx = x + 4 * (b & 1u), by = y + 2 * (b & 2u), left = subtree->left + bx, top = subtree->top + by;
+        __global const uchar *pixel = subtree->first + (ulong)by * pitch + bx * CHANNELS;
+        uint flags = flag[(b >> 1) * cols2 + (b & 1u)];
 #if CHANNELS <= 4
-    if (plan->whole || (x + 8 <= width && y + 8 <= height)) {
-        for (uint b = 0; b < 4; ++b) {
-            uint bx = 4 * (b & 1u), by = 2 * (b & 2u);
-            slot =
-                write_whole_block(pixel + by * pitch + bx * CHANNELS, pitch, flag[(b >> 1) * subtree->cols2 + (b & 1u)],
-                                  subtree->left + x + bx, subtree->top + y + by, plan->list, slot, plan->total);
+        if (whole) {
+            slot = write_whole_block(pixel, pitch, flags, left, top, list, slot, total);
+            continue;
         }
+#endif
+        if (bx < subtree->width && by < subtree->height)
+            slot = write_block(pixel, pitch, flags, min(4u, subtree->width - bx), min(4u, subtree->height - by), left,
+                               top, list, slot);
+    }
+    return slot;
+}
+
+/* The leaf that is the node (x, y) of `level` >= 3. */
+LANES_INLINE void write_node(const subtree_t *subtree, int whole, uint x, uint y, uint level, __global uint *to)
+{
+    uint words[MEAN_WORDS];
+    for (uint w = 0; w < MEAN_WORDS; ++w)
+        words[w] = node_mean(subtree->stats, subtree->upper, whole, x, y, level, w, subtree->width, subtree->height);
+    write_leaf(to, subtree->left + (x << level), subtree->top + (y << level), 1u << level, words);
+}
+
+/* The leaves of the tile (x, y); where a greater leaf covers it, that leaf is written by its first tile. */
+APART void write_tile(const subtree_t *subtree, uint x, uint y, uint last_level)
+{
+    uint offset = 0, covering = 0, total = 0, slot = 0;
+    for (uint level = last_level; level >= TILE_LEVEL && covering == 0; --level) {
+        const grid_t *grid = subtree->grids + level;
+        uint nx = x >> (level - TILE_LEVEL), ny = y >> (level - TILE_LEVEL);
+        total = grid->nodes[ny * grid->cols + nx];
+        offset += earlier_siblings(grid->nodes, nx, ny, grid->cols);
+        covering = total & STOP ? level : 0u;
+    }
+    __global uint *list = subtree->leaves + (ulong)offset * RECORD_WORDS;
+    if (covering > 0) {
+        uint shift = covering - TILE_LEVEL, nx = x >> shift, ny = y >> shift;
+        if (nx << shift == x && ny << shift == y)
+            write_node(subtree, 0, nx, ny, covering, list);
         return;
     }
-#endif
-    for (uint b = 0; b < 4; ++b) {
-        uint bx = 4 * (b & 1u), by = 2 * (b & 2u);
-        if (x + bx < width && y + by < height)
-            slot = write_block(pixel + by * pitch + bx * CHANNELS, pitch, flag[(b >> 1) * subtree->cols2 + (b & 1u)],
-                               min(4u, width - x - bx), min(4u, height - y - by), subtree->left + x + bx,
-                               subtree->top + y + by, plan->list, slot);
-    }
-}
-
-/* The leaf of a node of `level` >= 3 below the tile's whose first cell is (x, y). */
-LANES_INLINE void write_node(const subtree_t *subtree, const plan_t *plan, uint x, uint y, uint level, uint slot)
-{
-    const grid_t *grid = subtree->grids + level;
-    uint nx = x >> (level - 3), ny = y >> (level - 3), words[MEAN_WORDS] = {0};
-    uint n = plan->whole ? 1u << (2 * level) : (uint)pixels_inside(nx, ny, level, subtree->width, subtree->height);
-    __global const ulong *sums = grid->sums + ny * grid->cols + nx;
-    FEW_TURNS
-    for (uint c = 0; c < CHANNELS; ++c) {
-        uint sum = (uint)(sums[c * grid->cells] >> WIDE_SHIFT);
-        words[c >> 2] |= (plan->whole ? whole_mean(sum, level) : rounded_mean(sum, n)) << (8 * (c & 3u));
-    }
-    write_leaf(plan->list + slot * RECORD_WORDS, subtree->left + 8 * x, subtree->top + 8 * y, 1u << level, words);
-}
-
-/* Finds the cells of a tile that are split and the leaves that are greater; `slot` is the next free place. */
-LANES_INLINE void plan_nodes(const subtree_t *subtree, plan_t *plan)
-{
-    uint split_many = 0, leaf_many = 0, slot = 0;
+    int whole = (x + 1) << TILE_LEVEL <= subtree->width && (y + 1) << TILE_LEVEL <= subtree->height;
     for (uint j = 0; j < CELLS; ++j) {
-        uint x = plan->x + even_bits(j), y = plan->y + even_bits(j >> 1), leaf = 0, entry = 0;
-        if (!plan->whole && (8 * x >= subtree->width || 8 * y >= subtree->height))
+        uint cx = (x << (TILE_LEVEL - 3)) + even_bits(j), cy = (y << (TILE_LEVEL - 3)) + even_bits(j >> 1), leaf = 0;
+        if (!whole && (8 * cx >= subtree->width || 8 * cy >= subtree->height))
             continue;
         /* The nodes within the tile that begin at this cell, the greatest first. */
         for (uint level = TILE_LEVEL - 1; level >= 3 && leaf == 0; --level)
             if ((j & ((1u << (2 * level - 6)) - 1u)) == 0) {
                 const grid_t *grid = subtree->grids + level;
-                entry = grid->nodes[(y >> (level - 3)) * grid->cols + (x >> (level - 3))];
-                leaf = entry & STOP ? level : 0u;
+                leaf = grid->nodes[(cy >> (level - 3)) * grid->cols + (cx >> (level - 3))] & STOP ? level : 0u;
             }
         if (leaf > 0) {
-            plan->leaf[leaf_many] = j;
-            plan->level[leaf_many] = leaf;
-            plan->leaf_slot[leaf_many++] = slot++;
+            write_node(subtree, whole, cx >> (leaf - 3), cy >> (leaf - 3), leaf, list + slot++ * RECORD_WORDS);
             j += (1u << (2 * leaf - 6)) - 1u;
-            continue;
-        }
-        __global const uchar *pixel = subtree->first + (ulong)(8 * y) * subtree->pitch + 8 * x * CHANNELS;
-#pragma unroll
-        for (uint r = 0; r < 8; ++r) {
-            ask_for(pixel + r * subtree->pitch);
-            if (CHANNELS > 1)
-                ask_for(pixel + r * subtree->pitch + 8 * CHANNELS - 1);
-        }
-        plan->split[split_many] = j;
-        plan->split_slot[split_many++] = slot;
-        slot += entry;
-    }
-    plan->split_many = split_many;
-    plan->leaf_many = leaf_many;
-}
-
-/* Plans the tile (x, y); where a greater leaf covers it, nothing, but that leaf is written by its first tile. */
-APART void plan_tile(const subtree_t *subtree, uint x, uint y, uint last_level, __global const ulong *stats,
-                     __global const ulong *upper, plan_t *plan)
-{
-    uint offset = 0, covering = 0;
-    for (uint level = last_level; level >= TILE_LEVEL && covering == 0; --level) {
-        const grid_t *grid = subtree->grids + level;
-        uint nx = x >> (level - TILE_LEVEL), ny = y >> (level - TILE_LEVEL), entry = grid->nodes[ny * grid->cols + nx];
-        offset += earlier_siblings(grid->nodes, nx, ny, grid->cols);
-        covering = entry & STOP ? level : 0u;
-        plan->total = entry;
-    }
-    plan->list = subtree->leaves + (ulong)offset * RECORD_WORDS;
-    plan->split_many = plan->leaf_many = 0;
-    if (covering > 0) {
-        uint shift = covering - TILE_LEVEL, nx = x >> shift, ny = y >> shift, words[MEAN_WORDS];
-        if (nx << shift == x && ny << shift == y) {
-            for (uint w = 0; w < MEAN_WORDS; ++w)
-                words[w] = node_mean(stats, upper, 0, nx, ny, covering, w, subtree->width, subtree->height);
-            write_leaf(plan->list, subtree->left + (nx << covering), subtree->top + (ny << covering), 1u << covering,
-                       words);
-        }
-        return;
-    }
-    plan->x = x << (TILE_LEVEL - 3);
-    plan->y = y << (TILE_LEVEL - 3);
-    plan->whole = (x + 1) << TILE_LEVEL <= subtree->width && (y + 1) << TILE_LEVEL <= subtree->height;
-    plan_nodes(subtree, plan);
-}
-
-/* Writes what was planned of a tile: cells first, as their records may be written beyond them. */
-APART void write_tile(const subtree_t *subtree, const plan_t *plan)
-{
-    FEW_TURNS
-    for (uint k = 0; k < plan->split_many; ++k) {
-        uint j = plan->split[k];
-        write_cell(subtree, plan, 8 * (plan->x + even_bits(j)), 8 * (plan->y + even_bits(j >> 1)), plan->split_slot[k]);
-    }
-    FEW_TURNS
-    for (uint k = 0; k < plan->leaf_many; ++k) {
-        uint j = plan->leaf[k];
-        write_node(subtree, plan, plan->x + even_bits(j), plan->y + even_bits(j >> 1), plan->level[k],
-                   plan->leaf_slot[k]);
+        } else
+            slot = write_cell(subtree, whole || (8 * cx + 8 <= subtree->width && 8 * cy + 8 <= subtree->height), 8 * cx,
+                              8 * cy, list, slot, total);
     }
 }
 
@@ -334,6 +271,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void quadtree_leaves(
     subtree_t subtree;
     subtree.first = pixels + origin;
     subtree.flags = flags;
+    subtree.stats = stats;
+    subtree.upper = upper;
     subtree.leaves = leaves;
     subtree.pitch = pitch;
     subtree.width = width;
@@ -342,19 +281,13 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void quadtree_leaves(
     subtree.top = top;
     subtree.cols2 = along(width, 2);
     FEW_TURNS
-    for (uint level = 3, base = 0; level <= last_level; ++level) {
-        grid_t *grid = subtree.grids + level;
-        grid->nodes = nodes + base;
-        grid->sums = stats + BANDS * base;
-        grid->cols = along(width, level);
-        grid->cells = grid->cols * along(height, level);
-        base += grid->cells;
+    for (uint level = 3; level <= last_level; ++level) {
+        subtree.grids[level].nodes = nodes + level_base(width, height, 3, level);
+        subtree.grids[level].cols = along(width, level);
     }
-    plan_t plans[2];
-    for (uint tile = begin; tile < end + 1; ++tile) {
-        if (tile < end)
-            plan_tile(&subtree, tile % cols, tile / cols, last_level, stats, upper, plans + (tile & 1u));
-        if (tile > begin)
-            write_tile(&subtree, plans + (~tile & 1u));
+    for (uint tile = begin; tile < end; ++tile) {
+        if (tile + 1 < end)
+            fetch_tile(&subtree, (tile + 1) % cols, (tile + 1) / cols);
+        write_tile(&subtree, tile % cols, tile / cols, last_level);
     }
 }

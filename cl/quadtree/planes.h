@@ -1,14 +1,14 @@
 /* Pixels of a tile of 64x64 in explicit vectors, band by band: what the forms for CPUs share. After
  * quadtree/pixels.h. */
 
+#include "common/rgb_planes.h"
+
 #define LANES_INLINE inline __attribute__((always_inline))
 #define SIDE 64u
 /* How far loops over bands are unrolled: with more bands than a picture mostly has, compilers would take several times
  * as long, for code that is no faster. */
 #define UNROLLED (BANDS > 4 ? 1 : BANDS)
 
-/* A whole vector wherever it lies: compilers load what vload16 asks for in pieces where a shuffle follows. */
-typedef uchar16 __attribute__((aligned(1))) bytes_t;
 typedef uchar8 __attribute__((aligned(1))) flags_t;
 typedef uint8 __attribute__((aligned(4))) words_t;
 #ifdef __AVX2__
@@ -48,14 +48,11 @@ LANES_INLINE void load_planes(__global const uchar *pixel, const uchar *copy, in
 #if CHANNELS == 1
     plane[0] = convert_ushort16(bytes[0]);
 #elif CHANNELS == 3
-    /* Every third byte: the places of a channel in three vectors are 0, 2 and 1 apart, so that they fill one vector. */
-    const uchar16 m = (uchar16)(255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255);
-    const uchar16 n = (uchar16)(0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0);
-    const uchar16 o = ~(m | n);
-    uchar16 a = bytes[0], b = bytes[1], c = bytes[2];
-    plane[0] = convert_ushort16(((a & m) | (b & o) | (c & n)).s0369cf258be147ad);
-    plane[1] = convert_ushort16(((a & n) | (b & m) | (c & o)).s147ad0369cf258be);
-    plane[2] = convert_ushort16(((a & o) | (b & n) | (c & m)).s258be147ad0369cf);
+    uchar16 channels[3];
+    split_channels(bytes[0], bytes[1], bytes[2], channels);
+#pragma unroll
+    for (uint c = 0; c < 3; ++c)
+        plane[c] = convert_ushort16(channels[c]);
 #elif CHANNELS == 4
     uchar16 a = bytes[0], b = bytes[1], c = bytes[2], d = bytes[3];
     plane[0] = convert_ushort16((uchar16)(a.s048c, b.s048c, c.s048c, d.s048c));

@@ -15,16 +15,17 @@ from clquant import images, runtime
 from clquant.images import Picture, buffer_of
 from clquant.images.lazy import BANDS_IN_MEMORY, Window
 from clquant.quadtree.criteria import Criterion
-from clquant.quadtree.device_layout import STOP, record_dtype
 from clquant.quadtree.geometry import MAX_CHANNELS, cells, grid, morton, root_level
-from clquant.quadtree.levels import Stops, Words, unpack
+from clquant.quadtree.leaf_list import record_dtype
+from clquant.quadtree.levels import Words, unpack
 from clquant.quadtree.plan import MAX_TILE_LEVEL, Plan, Region
-from clquant.quadtree.subtree import Subtree
-from clquant.quadtree.subtree_cache import open_subtree
+from clquant.quadtree.subtree import Subtree, open_subtree
 from clquant.quadtree.upper import Crown, crown_of
 
 # Least and largest side of a square that a worker reduces, as powers of two.
 LEAST_LEVEL, MOST_LEVEL = 6, 12
+# Sums and squares of a subtree's root, (bands, 2), and its channels' ends, (C, 2); zeros below `MIN_LEVEL`.
+Root = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]
 MIN_LEVEL = 3  # of a subtree: below it a picture's device has no memory to speak of
 
 
@@ -43,7 +44,6 @@ class Decomposition:
 
     leaves: Any  # of `record_dtype`, in Morton order
     words: dict[int, Words] = field(default_factory=dict)  # by level from 1 on, where every level is kept
-    stops: Stops = dict[int, Any]().__getitem__  # likewise
 
 
 def _buffer_bytes(job: TreeJob, height: int, width: int, leaves: int | None = None) -> list[int]:
@@ -140,7 +140,7 @@ def decompose(session: runtime.Session, job: TreeJob, progress: runtime.Progress
                     result = _finish(subtree, scope, job, count, picture.on_device)
                     progress.report(1, 1)
                     return result
-    return _Forest(session, job, subtree_level(session, job)).build(progress)
+    return _in_squares(session, job, subtree_level(session, job), progress)
 
 
 def whole_subtree(
@@ -172,12 +172,11 @@ def _finish(subtree: Subtree, scope: runtime.Scope, job: TreeJob, count: int, on
     if on_device:
         subtree.session.hand_over(result.leaves)
     if job.levels:
-        result.words, result.stops = subtree.statistics()
+        result.words = subtree.statistics()
     return result
 
 
-def _root(subtree: Subtree) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]:
-    """Sums and squares of a subtree's root, (bands, 2), and its channels' ends, (C, 2); zeros below `MIN_LEVEL`."""
+def _root(subtree: Subtree) -> Root:
     plan = subtree.plan
     if plan.top < MIN_LEVEL:
         return np.zeros((plan.bands, 2), np.uint64), np.zeros((plan.channels, 2), np.uint8)
@@ -187,29 +186,23 @@ def _root(subtree: Subtree) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint
     return np.stack([sums[:, 0, 0], squares[:, 0, 0]], 1), extents
 
 
-@dataclass(frozen=True)
-class Square:
-    """Leaves of an aligned square of a picture, and what its root has."""
-
-    leaves: npt.NDArray[np.void]
-    root: npt.NDArray[np.uint64]  # (bands, 2)
-    extents: npt.NDArray[np.uint8]  # (C, 2)
+def _square(session: runtime.Session, scope: runtime.Scope, job: TreeJob, region: Region) -> tuple[Decomposition, Root]:
+    """Build the subtree of an aligned square of the picture."""
+    with open_subtree(session, region, job.picture.channels, job.criterion, job.levels) as subtree:
+        return _finish(subtree, scope, job, subtree.count(), False), _root(subtree)
 
 
-def _square_of(job: TreeJob, corner: tuple[int, int], level: int, pixels: npt.NDArray[Any]) -> Square:
+def _leaves_and_root(
+    job: TreeJob, corner: tuple[int, int], level: int, pixels: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.void], Root]:
     """Build the subtree of the square (x, y) of a level from its pixels alone."""
-    part, session, (x, y) = (
-        images.read(np.asarray(pixels), max_channels=MAX_CHANNELS),
-        runtime.open_session(None),
-        corner,
-    )
+    part, session = images.read(np.asarray(pixels), max_channels=MAX_CHANNELS), runtime.open_session(None)
     with session.scope() as scope:
         assert part.array is not None
         size = part.width * part.channels, part.height, part.width
-        region = Region(scope.upload(part.array), 0, *size, x << level, y << level, level)
-        with open_subtree(session, region, part.channels, job.criterion, job.levels) as subtree:
-            leaves = _finish(subtree, scope, job, subtree.count(), False).leaves
-            return Square(leaves, *_root(subtree))
+        region = Region(scope.upload(part.array), 0, *size, corner[0] << level, corner[1] << level, level)
+        found, root = _square(session, scope, job, region)
+        return found.leaves, root
 
 
 def spread_leaves(executor: Any, whole: Any, job: TreeJob) -> Any:
@@ -220,106 +213,95 @@ def spread_leaves(executor: Any, whole: Any, job: TreeJob) -> Any:
     corners = list(corners_of(picture.height, picture.width, level))
     parts = executor.parts_of(whole, [window_of(picture, x, y, level) for x, y in corners])
     squares = [
-        executor.later(f"part at row {y << level}, column {x << level}", partial(_square_of, job, (x, y), level), part)
+        executor.later(
+            f"part at row {y << level}, column {x << level}", partial(_leaves_and_root, job, (x, y), level), part
+        )
         for part, (x, y) in zip(parts, corners, strict=True)
     ]
-    roots = [(square.root, square.extents) for square in squares]
-    crown = executor.later("image", partial(_crown_over, job, corners, level), roots)
+    crown = executor.later("image", partial(_crown_over, None, job, corners, level), [square[1] for square in squares])
     kept = [
-        executor.later("image", Crown.kept, crown, corner, square.leaves)
+        executor.later("image", Crown.kept, crown, corner, square[0])
         for corner, square in zip(corners, squares, strict=True)
     ]
     return executor.records(kept, record_dtype(picture.channels, picture.gray))
 
 
-def _crown_over(job: TreeJob, corners: Sequence[tuple[int, int]], level: int, roots: Sequence[Any]) -> Crown:
+def _crown_over(
+    session: runtime.Session | None, job: TreeJob, corners: Sequence[tuple[int, int]], level: int, roots: Sequence[Root]
+) -> Crown:
+    """Build the nodes above the subtrees of a level; on the default device without a session."""
     picture, (bands, channels) = job.picture, (len(roots[0][0]), len(roots[0][1]))
     shape = grid(picture.height, picture.width, level)
     sums, extents = np.zeros((bands, 2, *shape), np.uint64), np.zeros((channels, *shape, 2), np.uint8)
     for (root, ends), (x, y) in zip(roots, corners, strict=True):
         sums[:, :, y, x], extents[:, y, x] = root, ends
     size = picture.height, picture.width, channels
-    return crown_of(runtime.open_session(None), job.criterion, size, picture.gray, level, sums, extents)
+    session = session or runtime.open_session(None)
+    return crown_of(session, job.criterion, size, picture.gray, level, sums, extents)
 
 
-class _Forest:
-    """A picture that the device has no room for at once: subtrees one after another, then the nodes above them."""
+def _in_squares(session: runtime.Session, job: TreeJob, level: int, progress: runtime.Progress) -> Decomposition:
+    """Build a tree that the device has no room for at once: subtrees one after another, then the nodes above them."""
+    picture = job.picture
+    corners = list(corners_of(picture.height, picture.width, level))
+    result = Decomposition(None)
+    parts: list[npt.NDArray[np.void]] = []
+    roots: list[Root] = []
+    with session.scope() as whole:
+        rows = _rows(session, job, level, whole)
+        wanted = (window_of(picture, x, y, level) for x, y in corners)
+        windows = itertools.repeat(None) if picture.lazy is None else picture.lazy.windows(wanted)
+        for (x, y), window in zip(corners, windows, strict=False):
+            with session.scope() as scope:
+                region = _region(scope, picture, x, y, level, rows, window)
+                found, root = _square(session, scope, job, region)
+                _take_levels(result.words, picture, level, found.words, x, y)
+            parts.append(found.leaves)
+            roots.append(root)
+            progress.report(len(parts), len(corners))
+    crown = _crown_over(session, job, corners, level, roots)
+    if job.levels:
+        result.words |= {above: words[: picture.channels] for above, (words, _) in crown.above.items()}
+    chosen = [crown.kept(corner, part) for corner, part in zip(corners, parts, strict=True)]
+    # As bytes: concatenating records would leave their padding undefined.
+    records = np.concatenate([part.view(np.uint8) for part in chosen])
+    result.leaves = records.view(chosen[0].dtype)
+    if picture.on_device:
+        result.leaves = on_device(session, result.leaves)
+    return result
 
-    def __init__(self, session: runtime.Session, job: TreeJob, level: int) -> None:
-        self.session, self.job, self.level = session, job, level
-        self.height, self.width = job.picture.height, job.picture.width
-        self.channels = job.picture.channels
-        self.bands = job.criterion.bands(self.channels)
-        rows, columns = grid(self.height, self.width, level)
-        self.roots = np.zeros((self.bands, 2, rows, columns), np.uint64)
-        self.extents = np.zeros((self.channels, rows, columns, 2), np.uint8)
-        self.result = Decomposition(None)
-        self.stops: dict[int, npt.NDArray[np.bool_]] = {}
-        self.result.stops = self.stops.__getitem__
 
-    def build(self, progress: runtime.Progress) -> Decomposition:
-        parts: dict[tuple[int, int], npt.NDArray[np.void]] = {}
-        corners = list(corners_of(self.height, self.width, self.level))
-        with self.session.scope() as whole:
-            rows, picture = self._rows(whole), self.job.picture
-            wanted = (window_of(picture, x, y, self.level) for x, y in corners)
-            windows = itertools.repeat(None) if picture.lazy is None else picture.lazy.windows(wanted)
-            for done, ((x, y), window) in enumerate(zip(corners, windows, strict=False)):
-                with self.session.scope() as scope:
-                    region = _region(scope, picture, x, y, self.level, rows, window)
-                    with open_subtree(
-                        self.session, region, self.channels, self.job.criterion, self.job.levels
-                    ) as subtree:
-                        part = _finish(subtree, scope, self.job, subtree.count(), False)
-                        self.roots[:, :, y, x], self.extents[:, y, x] = _root(subtree)
-                    self._take_levels(part, x, y)
-                parts[x, y] = part.leaves
-                progress.report(done + 1, len(corners))
-        self._join(parts)
-        return self.result
+def on_device(session: runtime.Session, records: npt.NDArray[np.void]) -> runtime.Array:
+    """Return leaves as a device array."""
+    array = session.new_array(records.shape, records.dtype)
+    session.write(buffer_of(array), records)
+    return session.hand_over(array)
 
-    def _rows(self, scope: runtime.Scope) -> Callable[[int], runtime.Buffer] | None:
-        """Return a callable that puts a host picture's first rows in a device buffer; None without room for all."""
-        # Subtrees then read that buffer, so that the host need not gather each one's pixels.
-        picture, session = self.job.picture, self.session
-        if picture.array is None:
-            return None
-        side = 1 << self.level
-        needed = sum(_buffer_bytes(self.job, min(side, self.height), min(side, self.width)))
-        if picture.array.nbytes + needed > _room(session) or picture.array.nbytes > session.limits.max_alloc:
-            return None
-        if session.limits.unified_memory:
-            buffer = scope.wrapped(picture.array)
-            return None if buffer is None else lambda _: buffer
-        sent = picture.send(session, scope).sent
-        return None if sent is None else sent.first_rows
 
-    def _take_levels(self, part: Decomposition, x: int, y: int) -> None:
-        """Put a subtree's levels in their place in the picture's."""
-        for level, words in part.words.items():
-            rows, columns = grid(self.height, self.width, level)
-            if level not in self.result.words:
-                self.result.words[level] = np.zeros((*words.shape[:-2], rows, columns), words.dtype)
-                self.stops[level] = np.zeros((rows, columns), np.bool_)
-            shift = self.level - level
-            height, width = words.shape[-2:]
-            place = np.s_[y << shift : (y << shift) + height, x << shift : (x << shift) + width]
-            self.result.words[level][..., place[0], place[1]] = words
-            self.stops[level][place] = part.stops(level)
+def _rows(
+    session: runtime.Session, job: TreeJob, level: int, scope: runtime.Scope
+) -> Callable[[int], runtime.Buffer] | None:
+    """Return a callable that puts a host picture's first rows in a device buffer; None without room for all."""
+    # Subtrees then read that buffer, so that the host need not gather each one's pixels.
+    picture, side = job.picture, 1 << level
+    if picture.array is None:
+        return None
+    needed = sum(_buffer_bytes(job, min(side, picture.height), min(side, picture.width)))
+    if picture.array.nbytes + needed > _room(session) or picture.array.nbytes > session.limits.max_alloc:
+        return None
+    if session.limits.unified_memory:
+        buffer = scope.wrapped(picture.array)
+        return None if buffer is None else lambda _: buffer
+    sent = picture.send(session, scope).sent
+    return None if sent is None else sent.first_rows
 
-    def _join(self, parts: dict[tuple[int, int], npt.NDArray[np.void]]) -> None:
-        """Lists of leaves one after another; a node above that is uniform takes the place of what is under it."""
-        shape, gray = (self.height, self.width, self.channels), self.job.picture.gray
-        crown = crown_of(self.session, self.job.criterion, shape, gray, self.level, self.roots, self.extents)
-        chosen = [crown.kept(corner, part) for corner, part in parts.items()]
-        if self.job.levels:
-            for level, (words, nodes) in crown.above.items():
-                self.result.words[level] = words[: self.channels]
-                self.stops[level] = nodes >= STOP
-        # As bytes: concatenating records would leave their padding undefined.
-        records = np.concatenate([part.view(np.uint8) for part in chosen])
-        self.result.leaves = records.view(chosen[0].dtype)
-        if self.job.picture.on_device:
-            array = self.session.new_array(self.result.leaves.shape, self.result.leaves.dtype)
-            self.session.write(buffer_of(array), self.result.leaves)
-            self.result.leaves = self.session.hand_over(array)
+
+def _take_levels(whole: dict[int, Words], picture: Picture, top: int, part: dict[int, Words], x: int, y: int) -> None:
+    """Put the levels of the subtree (x, y), up to its root of level `top`, in their place in the picture's."""
+    for level, words in part.items():
+        if level not in whole:
+            sides = grid(picture.height, picture.width, level)
+            whole[level] = np.zeros((*words.shape[:-2], *sides), words.dtype)
+        shift, (height, width) = top - level, words.shape[-2:]
+        row, column = y << shift, x << shift
+        whole[level][..., row : row + height, column : column + width] = words

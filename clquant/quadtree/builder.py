@@ -12,7 +12,7 @@ from clquant import images, params, runtime
 from clquant.estimator import Estimator
 from clquant.flow.executors import on_collections
 from clquant.quadtree import criteria
-from clquant.quadtree.assembly import Decomposition, TreeJob, decompose, spread_leaves
+from clquant.quadtree.assembly import TreeJob, decompose, spread_leaves
 from clquant.quadtree.deep import deep_leaves
 from clquant.quadtree.geometry import MAX_CHANNELS, MAX_SIDE
 from clquant.quadtree.picture_statistics import OwnPixels, PictureStatistics
@@ -99,9 +99,15 @@ class QuadtreeBuilder(Estimator):
         params.choice("method", self.method, METHODS)
         return TreeJob(picture, criterion, levels=False)
 
-    def _run(self, job: TreeJob, progress: runtime.ProgressCallback | None) -> Decomposition:
-        report = runtime.Progress(params.callback("progress", progress))
-        return decompose(self._session(job), job, report)
+    def _decomposed(
+        self, job: TreeJob, progress: runtime.ProgressCallback | None
+    ) -> npt.NDArray[np.void] | runtime.Array:
+        """The picture's leaves; on the device for a device array."""
+        report, session = runtime.Progress(params.callback("progress", progress)), self._session(job)
+        if job.picture.bits == 16:
+            return deep_leaves(session, job.picture, job.criterion, report)
+        found: npt.NDArray[np.void] | runtime.Array = decompose(session, job, report).leaves
+        return found
 
     def _session(self, job: TreeJob) -> runtime.Session:
         return runtime.open_session(self.queue, images.device_arrays([job.picture]))
@@ -145,18 +151,15 @@ class QuadtreeBuilder(Estimator):
         )
         job = self._job(picture)
         shape = (picture.height, picture.width, picture.channels)
-        if picture.bits == 16:
-            found = self._deep_leaves(job, progress)
-            listed = found if isinstance(found, np.ndarray) else found.get()
-            return Quadtree(shape, picture.gray, job.criterion, listed)
-        if picture.lazy is not None:
-            return Quadtree(shape, picture.gray, job.criterion, self._run(job, progress).leaves)
+        is_exact = picture.bits == 8 and picture.lazy is None
         session = self._session(job)
-        own = OwnPixels(job.picture, session)
-        run = self._run(job, progress)
-        leaves = run.leaves.get() if job.picture.on_device else run.leaves
+        own = OwnPixels(picture, session) if is_exact else None
+        found = self._decomposed(job, progress)
+        leaves = found if isinstance(found, np.ndarray) else found.get()
+        if own is None:
+            return Quadtree(shape, picture.gray, job.criterion, leaves)
         statistics = PictureStatistics(own.array(), job, self.method == METHODS[0], leaves, session.queue)
-        return Quadtree(shape, job.picture.gray, job.criterion, leaves, statistics)
+        return Quadtree(shape, picture.gray, job.criterion, leaves, statistics)
 
     @overload
     def leaves(
@@ -190,17 +193,7 @@ class QuadtreeBuilder(Estimator):
             As `build`.
         """
         picture = images.read_parts(image, memory=memory, max_channels=MAX_CHANNELS, max_bits=_bits_of(image))
-        job = self._job(picture)
-        if picture.bits == 16:
-            return self._deep_leaves(job, progress)
-        found: npt.NDArray[np.void] | runtime.Array = self._run(job, progress).leaves
-        return found
-
-    def _deep_leaves(
-        self, job: TreeJob, progress: runtime.ProgressCallback | None
-    ) -> npt.NDArray[np.void] | runtime.Array:
-        report = runtime.Progress(params.callback("progress", progress))
-        return deep_leaves(self._session(job), job.picture, job.criterion, report)
+        return self._decomposed(self._job(picture), progress)
 
 
 def _bits_of(image: Any) -> int:

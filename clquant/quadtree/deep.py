@@ -13,12 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import runtime
-from clquant.images import Picture, buffer_of
+from clquant.images import Picture
 from clquant.images.decode import narrowed
+from clquant.quadtree.assembly import on_device
 from clquant.quadtree.criteria import Criterion
-from clquant.quadtree.device_layout import STOP, record_dtype
 from clquant.quadtree.geometry import grid, morton, root_level
-from clquant.quadtree.upper import PAIRS, PIXELS, Places, upper_launch
+from clquant.quadtree.leaf_list import record_dtype
+from clquant.quadtree.plan import STOP
+from clquant.quadtree.upper import PAIRS, PIXELS, Places, reduce_levels
 
 STEPS_PER_LEVEL = 257
 """Of 16-bit values in an 8-bit gray level, the unit of thresholds."""
@@ -62,13 +64,9 @@ def deep_leaves(
         with session.scope() as scope:
             below = {name: (scope.copy_of(nodes), 0) for name, nodes in roots.items()}
             shape = height, width, picture.channels
-            _reduce(session, scope, criterion, shape, 0, below, range(band_level + 1, top + 1), levels)
+            _reduce(session, scope, criterion, shape, 0, below, range(band_level + 1, top + 1), PAIRS, levels)
     records = _records(session, picture, criterion, top, levels)
-    if picture.device_array is None:
-        return records
-    array = session.new_array(records.shape, records.dtype)
-    session.write(buffer_of(array), records)
-    return session.hand_over(array)
+    return on_device(session, records) if picture.on_device else records
 
 
 def _band_level(session: runtime.Session, picture: Picture, criterion: Criterion) -> int:
@@ -97,7 +95,7 @@ def _reduce_band(
     with session.scope() as scope:
         below = dict.fromkeys(roots, (picture.upload(session, scope, top, bottom), 0))
         shape = bottom - top, picture.width, picture.channels
-        made = _reduce(session, scope, criterion, shape, top, below, range(1, band_level + 1), levels)
+        made = _reduce(session, scope, criterion, shape, top, below, range(1, band_level + 1), PIXELS, levels)
         for name, nodes in roots.items():
             nodes[..., row, :] = session.download(made[name][0], nodes[..., row, :].shape, nodes.dtype)
 
@@ -110,23 +108,18 @@ def _reduce(
     top: int,
     below: Places,
     wanted: range,
+    kind: int,
     levels: _Levels,
 ) -> Places:
     """Reduce (height, width, channels) pixels from row `top` on to `wanted` levels; returns the last one's nodes."""
     height, width, channels = shape
-    bands = criterion.bands(channels)
-    for level in wanted:
+    for level, below, means in reduce_levels(  # noqa: B020 - the nodes of one level are below the next
+        session, scope, criterion, shape, wanted, below, kind, STEPS_PER_LEVEL
+    ):
         rows, columns = grid(height, width, level)
-        sizes = {"stats": 16 * bands, "nodes": 4, "extents": 4 * bands}
-        made = {name: (scope.empty(nbytes * rows * columns), 0) for name, nbytes in sizes.items()}
-        means = scope.empty(channels * rows * columns)
-        kind = PIXELS if level == 1 else PAIRS
-        launch = upper_launch(session, criterion, shape, level, 1, kind, below, made, STEPS_PER_LEVEL, means)
-        session.launch(launch.kernel, launch.items, launch.group, **launch.arguments)
         place = slice(top >> level, (top >> level) + rows)
-        levels.stops[level][place] = session.download(made["nodes"][0], (rows, columns), np.uint32) >= STOP
+        levels.stops[level][place] = session.download(below["nodes"][0], (rows, columns), np.uint32) >= STOP
         levels.means[level][place] = session.download(means, (rows, columns, channels), np.uint8)
-        below = made
     return below
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.quadtree.criteria import CRITERIA, MAX_THRESHOLD, STEPS, Criterion
-from clquant.quadtree.device_layout import record_dtype
 from clquant.quadtree.geometry import MAX_SIDE, morton, root_level
+from clquant.quadtree.leaf_list import record_dtype
 from clquant.runtime import FormatError
 
 MAGIC = b"CLQT"

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from clquant import runtime
+from clquant import params, runtime
 from clquant.quadtree.geometry import Integers, grid, morton, root_level
 from clquant.quadtree.levels import FORK, Level
+from clquant.runtime import InvalidArgument
 
 MIN_PIECE_LEVEL = 6
 SQUARE, CPU_SQUARE = 8, 32  # pixels per side of what a work-item looks at
+
+
+@functools.cache
+def record_dtype(channels: int, gray: bool) -> np.dtype[np.void]:
+    """Return the leaves' dtype as `quadtree_leaves` writes them; `gray` makes `mean` a number, not an array of one."""
+    mean: Any = "u1" if gray else ("u1", (channels,))
+    return np.dtype(
+        {
+            "names": ["x", "y", "size", "mean"],
+            "formats": ["<i4", "<i4", "<i4", mean],
+            "offsets": [0, 4, 8, 12],
+            "itemsize": 12 + 4 * -(-channels // 4),
+        }
+    )
 
 
 @dataclass(frozen=True)
@@ -106,3 +123,14 @@ class LeafList:
 def square_side(session: runtime.Session) -> int:
     """Side of the squares that work-items look at: few leaves each where there are many work-items."""
     return CPU_SQUARE if session.limits.is_cpu else SQUARE
+
+
+def pixel_places(x: Any, y: Any, width: int, height: int) -> tuple[Integers, Integers]:
+    """Return coordinates as two integer arrays, checked to be of one shape and inside the picture."""
+    columns, rows = (params.array(name, values, "integers", "iu") for name, values in (("x", x), ("y", y)))
+    for name, values, limit in (("x", columns, width), ("y", rows, height)):
+        if values.size and (values.min() < 0 or values.max() >= limit):
+            raise InvalidArgument(f"{name} goes from {values.min()} to {values.max()}; allowed: 0 to {limit - 1}")
+    if columns.shape != rows.shape:
+        raise InvalidArgument(f"x and y have the shapes {columns.shape} and {rows.shape}; allowed: one shape")
+    return columns, rows

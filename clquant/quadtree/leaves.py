@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from clquant import runtime
 from clquant.quadtree.plan import Launch, Plan, is_vector_cpu, tiles_at_once
 
@@ -37,7 +35,6 @@ def leaves_launch(plan: Plan, buffers: Mapping[str, runtime.Buffer], records: ru
     gathered = leaf_level(session.limits, plan.channels, plan.tile)
     constants = {**variant.constants, **NO_CRITERION, "LEAF_LEVEL": gathered}
     kernel, group = plan.kernel(variant.file, "quadtree_leaves", wanted, **constants)
-    stored = {name: buffers[name] for name in ("flags", "stats", "upper", "nodes")}
     groups = -(-tiles // tiles_at_once(session.limits, tiles, MAX_LISTED)) if lanes else tiles
-    given = {**plan.geometry(), **plan.corner(), "last_level": np.uint32(plan.last), **stored, "leaves": records}
-    return Launch(kernel, groups * group, group, given)
+    known = {**plan.arguments(), **buffers, "leaves": records}
+    return Launch(kernel, groups * group, group, kernel.among(known))

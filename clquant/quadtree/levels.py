@@ -9,14 +9,12 @@ from typing import Any, Protocol, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from clquant.quadtree.geometry import Integers, grid, grid_pixels, morton, node_pixels, root_level
+from clquant.quadtree.geometry import Integers, grid, grid_pixels, morton, node_pixels
 
 FORK, LEAF, INSIDE = 1, 2, 3
 Words = npt.NDArray[Any]
 Sums = npt.NDArray[np.uint64]
 Item = TypeVar("Item")
-# From a level to which of its nodes stop a split, (rows, columns).
-Stops = Callable[[int], npt.NDArray[np.bool_]]
 
 
 def unpack(words: Words) -> tuple[Sums, Sums]:
@@ -114,22 +112,27 @@ class Levels(Lazy[Level]):
         super().__init__(count, lambda depth: statistics.level(count - 1 - depth))
 
 
+def kinds_of(leaves: npt.NDArray[np.void], height: int, width: int, level: int) -> npt.NDArray[np.uint8]:
+    """Kinds of a level's nodes in the tree of some leaves."""
+    kinds = np.full(grid(height, width, level), INSIDE, np.uint8)
+    size = leaves["size"]
+    for kind, chosen in ((LEAF, size == 1 << level), (FORK, size < 1 << level)):
+        kinds[leaves["y"][chosen] >> level, leaves["x"][chosen] >> level] = kind
+    return kinds
+
+
 class CompleteStatistics:
-    """Statistics from a bottom-up reduction, `words` and `stops` by level from 1 on; `inside` keeps those in leaves."""
+    """Statistics from a bottom-up reduction, `words` by level from 1 on; `inside` keeps those within leaves."""
 
     def __init__(
-        self,
-        pixels: npt.NDArray[np.uint8],
-        words: dict[int, Words],
-        stops: Stops,
-        inside: bool,
+        self, pixels: npt.NDArray[np.uint8], words: dict[int, Words], leaves: npt.NDArray[np.void], inside: bool
     ) -> None:
-        self.pixels, self.words, self.stops, self.inside = pixels, words, stops, inside
+        self.pixels, self.words, self.leaves, self.inside = pixels, words, leaves, inside
 
     def level(self, level: int) -> Level:
         """Return a level like `Statistics.level`."""
         height, width = self.pixels.shape[:2]
-        kinds = self._kinds(level)
+        kinds = kinds_of(self.leaves, height, width, level)
         if level == 0:
             pixels = self.pixels if self.inside else self.pixels * (kinds != INSIDE)[..., None]
             sums = pixels.astype(np.uint64)
@@ -138,16 +141,6 @@ class CompleteStatistics:
             words = self.words[level] if self.inside else self.words[level] * (kinds != INSIDE)
             sums, squares = (np.moveaxis(part, 0, -1) for part in unpack(words))
         return Level(1 << level, kinds, grid_pixels(height, width, level), sums, squares)
-
-    def _kinds(self, level: int) -> npt.NDArray[np.uint8]:
-        height, width = self.pixels.shape[:2]
-        root = root_level(height, width)
-        inside = np.zeros((1, 1), np.bool_)
-        for above in range(root, level, -1):
-            rows, columns = grid(height, width, above - 1)
-            inside = (inside | self.stops(above)).repeat(2, 0).repeat(2, 1)[:rows, :columns]
-        stops = self.stops(level) if level else np.ones((height, width), np.bool_)
-        return np.where(inside, INSIDE, np.where(stops, LEAF, FORK)).astype(np.uint8)
 
 
 class LeafStatistics:
@@ -161,21 +154,17 @@ class LeafStatistics:
         """Return a level like `Statistics.level`; sums and squares are 0 inside greater leaves."""
         size, channels = 1 << level, self.sums.shape[1]
         rows, columns = grid(self.height, self.width, level)
-        kinds = np.full((rows, columns), INSIDE, np.uint8)
         sums = np.zeros((rows, columns, channels), np.uint64)
         squares = np.zeros_like(sums)
-        own = self.leaves["size"] == size
-        at = (self.leaves["y"][own] >> level, self.leaves["x"][own] >> level)
-        kinds[at], sums[at], squares[at] = LEAF, self.sums[own], self.squares[own]
-        below = np.flatnonzero(self.leaves["size"] < size)
-        if below.size:
-            x, y = self.leaves["x"][below] >> level, self.leaves["y"][below] >> level
+        within = np.flatnonzero(self.leaves["size"] <= size)
+        if within.size:
+            x, y = self.leaves["x"][within] >> level, self.leaves["y"][within] >> level
             codes = morton(x, y)
             starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
             at = (y[starts], x[starts])
-            kinds[at] = FORK
-            sums[at] = np.add.reduceat(self.sums[below], starts, axis=0)
-            squares[at] = np.add.reduceat(self.squares[below], starts, axis=0)
+            sums[at] = np.add.reduceat(self.sums[within], starts, axis=0)
+            squares[at] = np.add.reduceat(self.squares[within], starts, axis=0)
+        kinds = kinds_of(self.leaves, self.height, self.width, level)
         return Level(size, kinds, grid_pixels(self.height, self.width, level), sums, squares)
 
 

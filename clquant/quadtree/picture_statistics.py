@@ -78,7 +78,7 @@ class PictureStatistics:
         """Return a level like `clquant.quadtree.levels.Statistics.level`."""
         if self._made is None:
             found = self._decomposed(TreeJob(self._picture(), self._criterion, levels=True))
-            self._made = CompleteStatistics(self.pixels, found.words, found.stops, self.complete)
+            self._made = CompleteStatistics(self.pixels, found.words, self._leaves, self.complete)
         return self._made.level(level)
 
     def leaves_down_to(self, level: int) -> LeafList:

@@ -12,6 +12,7 @@ from clquant import runtime
 from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.geometry import cells
 
+STOP = np.uint32(1 << 31)  # of a node that stops a split
 MAX_TILE_LEVEL = 6  # tiles of 64 pixels per side; forms other than the portable one are for these
 
 
@@ -88,25 +89,22 @@ class Plan:
             return variants[-1]
         return self.session.choose(variants)
 
-    def pixels(self) -> dict[str, Any]:
-        """The pixels, as all kernels that read them take them: the buffer and the place of the first."""
-        return {"pixels": self.region.pixels, "origin": np.uint64(self.region.origin)}
-
-    def geometry(self) -> dict[str, Any]:
-        """Return the arguments that all kernels which read pixels share."""
-        region = self.region
-        sizes = {"pitch": region.pitch, "width": region.width, "height": region.height}
-        return {**self.pixels(), **{name: np.uint32(size) for name, size in sizes.items()}}
-
-    def corner(self) -> dict[str, Any]:
-        """The region's place in the whole picture."""
-        return {"left": np.uint32(self.region.left), "top": np.uint32(self.region.top)}
-
-    def params(self) -> dict[str, Any]:
-        """The arguments of what decides: the levels between which nodes may be leaves or not, and the bound."""
-        criterion = self.criterion
-        levels = {"floor_level": np.uint32(criterion.floor_level), "top_level": np.uint32(self.top)}
-        return {**levels, "bound": np.uint64(criterion.bound)}
+    def arguments(self) -> dict[str, Any]:
+        """What the kernels of tiles and leaves are told, by their names for it."""
+        region, criterion = self.region, self.criterion
+        sizes = {
+            "pitch": region.pitch,
+            "width": region.width,
+            "height": region.height,
+            "left": region.left,
+            "top": region.top,
+            "floor_level": criterion.floor_level,
+            "top_level": self.top,
+            "last_level": self.last,
+        }
+        numbers = {name: np.uint32(size) for name, size in sizes.items()}
+        origin, bound = np.uint64(region.origin), np.uint64(criterion.bound)
+        return {"pixels": region.pixels, "origin": origin, "bound": bound, **numbers}
 
 
 def tile_level(limits: runtime.Limits, bands: int) -> int:

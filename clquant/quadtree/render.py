@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from clquant import runtime
+from clquant import images, params, runtime
+from clquant.quadtree.geometry import MAX_CHANNELS
 from clquant.quadtree.leaf_list import LeafList, square_side
+from clquant.runtime import InvalidArgument, InvalidType
 
 Pixels = npt.NDArray[np.uint8]
 GROUP = 64
@@ -23,6 +26,21 @@ class Paint:
 
 
 _LEAVES_ALONE = Paint()
+
+
+def outline_paint(image: Any, color: Any, height: int, width: int) -> Paint:
+    """Check the arguments of an outline; `image` None paints the leaves' means under the borders."""
+    base = None
+    if image is not None:
+        base = images.read(image, max_channels=MAX_CHANNELS).array
+        if base is None:
+            raise InvalidType(f"image is {params.shown(image)}; allowed: a picture on the host")
+        if base.shape[:2] != (height, width):
+            raise InvalidArgument(f"image has the shape {base.shape}; allowed: {height} x {width} pixels")
+    if not isinstance(color, tuple | list) or len(color) != 3:
+        raise InvalidArgument(f"color is {params.shown(color)}; allowed: three integers from 0 to 255")
+    ink = [params.integer(f"color[{i}]", value, 0, 255) for i, value in enumerate(color)]
+    return Paint(tuple(ink), base)
 
 
 def paint(session: runtime.Session, leaves: LeafList, how: Paint = _LEAVES_ALONE) -> Pixels:

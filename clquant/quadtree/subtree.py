@@ -6,9 +6,10 @@ subtree of the picture's tree; the nodes above them come last (`clquant.quadtree
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -16,15 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import runtime
-from clquant.quadtree.device_layout import STOP, split_words, stored_stops
+from clquant.quadtree import tiles
+from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.geometry import grid
 from clquant.quadtree.leaves import leaves_launch
-from clquant.quadtree.levels import Stops, Words
-from clquant.quadtree.plan import Launch, Plan
-from clquant.quadtree.tiles import tiles_launch
+from clquant.quadtree.levels import Words
+from clquant.quadtree.plan import STOP, Launch, Plan, Region
 from clquant.quadtree.upper import FEW_NODES, PACKED, PAIRS, Places, upper_launch
 
 COUNT_MASK = np.uint32(STOP - 1)
+MAX_CACHED_VALUES = 1 << 22
+"""Values of a region up to which a subtree is kept for the next of its shape: 512 x 512 takes a CPU 0.7 of the time."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +43,11 @@ class StoredWords:
 class Subtree:
     """The levels of one region on the device; `scope` owns all buffers."""
 
-    # A cached one works on one region of the same shape after another, and its launches are made once.
+    # A kept one works on one region of the same shape after another, and its launches are made once.
 
     plan: Plan
     scope: runtime.Scope
     store_low: bool
-    cached: bool = False
     buffers: dict[str, runtime.Buffer] = field(init=False)
     prepared: dict[str, runtime.PreparedLaunch] = field(default_factory=dict)
 
@@ -67,23 +69,20 @@ class Subtree:
         }
 
     def _queue(self, name: str, make: Callable[[], Launch], **now: Any) -> None:
-        """Queue a launch: one that was prepared under this name, with the arguments `now`."""
-        if name in self.prepared:
-            self.prepared[name].set(**now)
-            self.prepared[name].queue()
-            return
-        kernel, items, group, arguments = make()
-        self.session.launch(kernel, items, group, **arguments)
-        if self.cached:
-            # A launch keeps what it was prepared with: no pixels or records, which are other jobs' next time.
-            none = {
-                argument: self.buffers["flags"] for argument, value in now.items() if isinstance(value, runtime.Buffer)
-            }
+        """Queue a launch, made once under its name, with the arguments `now`."""
+        if name not in self.prepared:
+            # It keeps what it was prepared with: no pixels or records, which are other jobs' next time.
+            none = {each: self.buffers["flags"] for each, value in now.items() if isinstance(value, runtime.Buffer)}
+            kernel, items, group, arguments = make()
             self.prepared[name] = self.session.prepare(self.scope, kernel, items, group, **{**arguments, **none})
+        self.prepared[name].set(**now)
+        self.prepared[name].queue()
 
     def reduce(self) -> None:
         """Compute every level bottom-up (Masina and Stedile, Algorithm 2 and section 5)."""
-        self._queue("tiles", partial(tiles_launch, self.plan, self.buffers, self.store_low), **self.plan.pixels())
+        region = self.plan.region
+        make = partial(tiles.tiles_launch, self.plan, self.buffers, self.store_low)
+        self._queue("tiles", make, pixels=region.pixels, origin=np.uint64(region.origin))
         level = self.plan.tile + 1
         while level <= self.plan.last:
             levels = self.plan.last + 1 - level if self.plan.cells[level] <= FEW_NODES else 1
@@ -93,9 +92,9 @@ class Subtree:
     def _upper(self, level: int, levels: int) -> Launch:
         plan = self.plan
         shape = plan.region.height, plan.region.width, plan.channels
-        below, made = self._places(level - 1), self._places(level)
         kind = PACKED if level == plan.tile + 1 else PAIRS
-        return upper_launch(self.session, plan.criterion, shape, level, levels, kind, below, made)
+        places, no_means = (self._places(level - 1), self._places(level)), self.buffers["flags"]
+        return upper_launch(self.session, plan.criterion, shape, level, levels, kind, *places, no_means)
 
     def _places(self, level: int) -> Places:
         """Buffers and offsets of a level from the tiles' up."""
@@ -113,30 +112,26 @@ class Subtree:
 
     def leaves(self, records: runtime.Buffer) -> None:
         """Queue the writing of `count()` records in Morton order, x and y in the whole picture's pixels."""
+        region = self.plan.region
         make = partial(leaves_launch, self.plan, self.buffers, records)
-        self._queue("leaves", make, **self.plan.pixels(), **self.plan.corner(), leaves=records)
+        place = {"left": np.uint32(region.left), "top": np.uint32(region.top), "leaves": records}
+        self._queue("leaves", make, pixels=region.pixels, origin=np.uint64(region.origin), **place)
 
-    def statistics(self) -> tuple[dict[int, Words], Stops]:
-        """Return every level's words from 1 on, without luma, and which nodes stop a split; needs `store_low`."""
-        height, width, top = self.plan.region.height, self.plan.region.width, self.plan.top
-        # Levels of a buffer, axes of one before its rows and columns, type: one copy for all that are in a buffer.
-        stored = (
-            ("low", 1, min(2, top), (self.plan.bands,), np.uint32),
-            ("stats", 3, min(self.plan.tile, top), (self.plan.bands,), np.uint64),
-            ("upper", self.plan.tile + 1, min(self.plan.last, top), (self.plan.bands, 2), np.uint64),
-        )
-        wanted: list[tuple[runtime.Buffer, int | tuple[int, ...], Any]] = [
-            (self.buffers[name], math.prod(planes) * self.plan.cells_from(first, last + 1), dtype)
-            for name, first, last, planes, dtype in stored
-        ]
-        flags_shape = grid(height, width, 2) if top >= 1 else (0, 0)
-        wanted.append((self.buffers["flags"], flags_shape, np.uint8))
-        wanted.append((self.buffers["nodes"], self.plan.cells_from(3, top + 1), np.uint32))
-        *arrays, flags, nodes = self.session.download_all(wanted)
+    def statistics(self) -> dict[int, Words]:
+        """Return every level's words from 1 on, without luma; needs `store_low`."""
+        plan = self.plan
+        height, width, top = plan.region.height, plan.region.width, plan.top
         words: dict[int, Words] = {}
-        for (_, first, _, planes, _), array in zip(stored, arrays, strict=True):
-            words |= split_words(height, width, first, array, planes, self.plan.channels)
-        return words, partial(stored_stops, height, width, flags, nodes)
+        # Levels of a buffer, axes of one before its rows and columns, type: one copy for all that are in a buffer.
+        for name, first, last, planes, dtype in (
+            ("low", 1, min(2, top), (plan.bands,), np.uint32),
+            ("stats", 3, min(plan.tile, top), (plan.bands,), np.uint64),
+            ("upper", plan.tile + 1, min(plan.last, top), (plan.bands, 2), np.uint64),
+        ):
+            count = math.prod(planes) * plan.cells_from(first, last + 1)
+            stored = self.session.download(self.buffers[name], count, dtype)
+            words |= split_words(height, width, first, stored, planes, plan.channels)
+        return words
 
     def words_of(self, level: int) -> StoredWords:
         """Buffer and offset of the statistics of a level from 1 to the root's; of 1 and 2 with `store_low`."""
@@ -160,3 +155,39 @@ class Subtree:
         """Least and greatest value of every channel over the whole region, (C, 2); with the range criterion."""
         at = 2 * self.plan.channels * self.plan.cells_from(self.plan.tile, self.plan.last)
         return self.session.download(self.buffers["extents"], (self.plan.channels, 2), np.uint8, at)
+
+
+@contextlib.contextmanager
+def open_subtree(
+    session: runtime.Session, region: Region, channels: int, criterion: Criterion, store_low: bool
+) -> Iterator[Subtree]:
+    """Lend a region's subtree, its reduction queued, while the block runs; maybe one that another region had."""
+    key = None
+    if region.height * region.width * channels <= MAX_CACHED_VALUES and session.limits.unified_memory:
+        shape = (region.height, region.width, region.level, region.pitch, region.origin % 4, channels)
+        form = session.choose(tiles.VARIANTS).name  # the leaves' form follows from it
+        groups = tuple(session.tuned(f"quadtree.{name}_group") for name in ("tile", "upper", "leaf"))
+        key = ("quadtree", shape, criterion, store_low, form, groups)
+
+    def make(scope: runtime.Scope) -> Subtree:
+        return Subtree(Plan(session, region, channels, criterion), scope, store_low)
+
+    with runtime.cached_job(session, key, make) as subtree:
+        subtree.plan.region = region
+        subtree.reduce()
+        yield subtree
+        subtree.plan.region = replace(region, pixels=subtree.buffers["flags"])  # the next job brings its own pixels
+
+
+def split_words(
+    height: int, width: int, first: int, whole: npt.NDArray[Any], planes: tuple[int, ...], channels: int
+) -> dict[int, Words]:
+    """Return views of the levels that a flat array holds from `first` on; `planes` are a level's first axes."""
+    found: dict[int, Words] = {}
+    at, level = 0, first
+    while at < whole.size:
+        shape = (*planes, *grid(height, width, level))
+        count = math.prod(shape)
+        found[level] = whole[at : at + count].reshape(shape)[:channels]
+        at, level = at + count, level + 1
+    return found

@@ -34,6 +34,5 @@ def tiles_launch(plan: Plan, buffers: Mapping[str, runtime.Buffer], store_low: b
     kernel, group = plan.kernel(variant.file, "quadtree_tiles", wanted, **constants)
     rows, columns = grid(plan.region.height, plan.region.width, plan.tile)
     across = tiles_at_once(limits, plan.cells[plan.tile], most)
-    stored = {name: buffers[name] for name in ("low", "flags", "stats", "nodes", "extents")}
-    given = {**plan.geometry(), **plan.params(), **stored, "across": np.uint32(across)}
-    return Launch(kernel, rows * -(-columns // across) * group, group, given)
+    known = {**plan.arguments(), **buffers, "across": np.uint32(across)}
+    return Launch(kernel, rows * -(-columns // across) * group, group, kernel.among(known))

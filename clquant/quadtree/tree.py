@@ -12,10 +12,10 @@ import PIL.Image
 
 from clquant import params
 from clquant.images.files import PathLike, read_bytes, write_bytes
-from clquant.quadtree import arguments, figures, files, geojson, paper_layout, render
+from clquant.quadtree import figures, files, geojson, paper_layout, render
 from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.geometry import Integers, root_level
-from clquant.quadtree.leaf_list import LeafList
+from clquant.quadtree.leaf_list import LeafList, pixel_places
 from clquant.quadtree.levels import Lazy, Levels, Statistics, rendered_statistics
 from clquant.quadtree.picture_statistics import PictureStatistics
 from clquant.runtime import InvalidArgument, InvalidType, Session, open_session
@@ -235,10 +235,10 @@ class Quadtree:
         InvalidType, InvalidArgument
             If a coordinate is no integer or outside the picture.
         """
-        if not isinstance(x, arguments.MANY) and not isinstance(y, arguments.MANY):
+        if not isinstance(x, np.ndarray | list | tuple) and not isinstance(y, np.ndarray | list | tuple):
             column, row = params.integer("x", x, 0, self.width - 1), params.integer("y", y, 0, self.height - 1)
             return int(self._list.find(np.array([column]), np.array([row]))[0])
-        return self._list.find(*arguments.pixel_places(x, y, self.width, self.height))
+        return self._list.find(*pixel_places(x, y, self.width, self.height))
 
     def neighbours(self, leaf: int) -> Integers:
         """The leaves that share a part of an edge with a leaf.
@@ -294,7 +294,7 @@ class Quadtree:
         ------
         InvalidArgument, InvalidType
         """
-        how = arguments.outline_paint(image, color, self.height, self.width)
+        how = render.outline_paint(image, color, self.height, self.width)
         return render.paint(self._session(), self._list, how)
 
     def frames(self) -> Sequence[npt.NDArray[np.uint8]]:

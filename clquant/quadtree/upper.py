@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from clquant import runtime
 from clquant.quadtree.criteria import Criterion
-from clquant.quadtree.device_layout import STOP, record_dtype
 from clquant.quadtree.geometry import cells, grid, root_level
-from clquant.quadtree.plan import Launch
+from clquant.quadtree.leaf_list import record_dtype
+from clquant.quadtree.plan import STOP, Launch
 
 Statistics = npt.NDArray[np.uint64]
 Nodes = npt.NDArray[np.uint32]
@@ -35,8 +35,8 @@ def upper_launch(
     kind: int,
     below: Places,
     made: Places,
+    means: runtime.Buffer,
     scale: int = 1,
-    means: runtime.Buffer | None = None,
 ) -> Launch:
     """Return the launch that makes levels from `first` on of (height, width, channels) pixels of those `below`."""
     # `kind` is `BELOW` of the kernel file; `scale` are steps of the pixels' values in an 8-bit gray level.
@@ -53,9 +53,33 @@ def upper_launch(
         given |= {name: buffer, f"{name}_at": np.uint32(at)}
     bound = criterion.bound * (scale if criterion.name == "range" else scale**2)
     given["bound"] = np.array([bound >> 64, bound % 2**64], np.uint64)
-    given["means"] = means or made["nodes"][0]
+    given["means"] = means
     items = group if levels > 1 else cells(height, width, first)
     return Launch(kernel, items, group, given)
+
+
+def reduce_levels(
+    session: runtime.Session,
+    scope: runtime.Scope,
+    criterion: Criterion,
+    shape: tuple[int, int, int],
+    wanted: range,
+    below: Places,
+    kind: int,
+    scale: int = 1,
+) -> Iterator[tuple[int, Places, runtime.Buffer]]:
+    """Make levels one after another, the first from what is `below`: each with its nodes and, if deep, their means."""
+    height, width, channels = shape
+    bands = criterion.bands(channels)
+    for level in wanted:
+        count = cells(height, width, level)
+        sizes = {"stats": 16 * bands, "nodes": 4, "extents": 4 * bands}
+        made: Places = {name: (scope.empty(nbytes * count), 0) for name, nbytes in sizes.items()}
+        means = scope.empty(channels * count if scale > 1 else 1)
+        launch = upper_launch(session, criterion, shape, level, 1, kind, below, made, means, scale)
+        session.launch(launch.kernel, launch.items, launch.group, **launch.arguments)
+        yield level, made, means
+        below, kind = made, PAIRS
 
 
 @dataclass(frozen=True)
@@ -100,18 +124,14 @@ def crown_of(
 ) -> Crown:
     """Reduce the roots of subtrees, (bands, 2, rows, columns), on the device as the levels above tiles are."""
     # Which nodes stop a split is all that is asked of these levels: leaves are not counted, as there may be 2^32.
-    height, width, channels = shape
-    bands, crown = len(roots), Crown(shape, gray, level)
+    height, width, _ = shape
+    crown = Crown(shape, gray, level)
     with session.scope() as scope:
         zeros = scope.zeros(4 * roots[0, 0].size)
         below = {"stats": (scope.copy_of(roots), 0), "nodes": (zeros, 0), "extents": (scope.copy_of(extents), 0)}
-        for upper in range(level + 1, root_level(height, width) + 1):
-            rows, columns = grid(height, width, upper)
-            sizes = {"stats": 16 * bands, "nodes": 4, "extents": 2 * channels}
-            made = {name: (scope.empty(nbytes * rows * columns), 0) for name, nbytes in sizes.items()}
-            kernel, items, group, given = upper_launch(session, criterion, shape, upper, 1, PAIRS, below, made)
-            session.launch(kernel, items, group, **given)
-            stats = session.download(made["stats"][0], (bands, 2, rows, columns), np.uint64)
-            crown.above[upper] = stats, session.download(made["nodes"][0], (rows, columns), np.uint32)
-            below = made
+        wanted = range(level + 1, root_level(height, width) + 1)
+        for upper, made, _ in reduce_levels(session, scope, criterion, shape, wanted, below, PAIRS):
+            sides = grid(height, width, upper)
+            stats = session.download(made["stats"][0], (len(roots), 2, *sides), np.uint64)
+            crown.above[upper] = stats, session.download(made["nodes"][0], sides, np.uint32)
     return crown

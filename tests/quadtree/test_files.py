@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from clquant import runtime
 from clquant.quadtree import Quadtree, QuadtreeBuilder
 from clquant.quadtree.criteria import Criterion
-from clquant.quadtree.device_layout import record_dtype
 from clquant.quadtree.files import HEADER
+from clquant.quadtree.leaf_list import record_dtype
 from tests.quadtree.test_builder import patches
 
 
