@@ -27,13 +27,15 @@ typedef struct {
     grid_t grids[MOST_LEVELS];
 } subtree_t;
 
-/* Asks for the pixels of the tile (x, y) before they are needed. On PoCL alone: compilers that make SPIR-V may know no
- * such thing. */
+/* Asks for the pixels of the tile (x, y) before they are needed, if it has many leaves. On PoCL alone: compilers that
+ * make SPIR-V may know no such thing. */
 LANES_INLINE void fetch_tile(const subtree_t *subtree, uint x, uint y)
 {
 #ifdef COMPILED_AT_LAUNCH
+    const grid_t *grid = subtree->grids + TILE_LEVEL;
     __global const uchar *first = subtree->first + (ulong)(y << TILE_LEVEL) * subtree->pitch;
-    for (uint r = 0; r < 1u << TILE_LEVEL; ++r)
+    uint leaves = grid->nodes[y * grid->cols + x] & COUNT_MASK;
+    for (uint r = 0; r < 1u << TILE_LEVEL && leaves > CELLS; ++r)
         for (uint i = 0; i < CHANNELS << TILE_LEVEL; i += 64)
             __builtin_prefetch((const void *)(size_t)(first + r * subtree->pitch + (x * CHANNELS << TILE_LEVEL) + i), 0,
                                3);

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from clquant.quadtree.geometry import Integers, grid, grid_pixels, morton, node_pixels
+from clquant.quadtree.geometry import Integers, grid, grid_pixels, morton, node_pixels, root_level
 
 FORK, LEAF, INSIDE = 1, 2, 3
 Words = npt.NDArray[Any]
@@ -112,13 +112,29 @@ class Levels(Lazy[Level]):
         super().__init__(count, lambda depth: statistics.level(count - 1 - depth))
 
 
-def kinds_of(leaves: npt.NDArray[np.void], height: int, width: int, level: int) -> npt.NDArray[np.uint8]:
-    """Kinds of a level's nodes in the tree of some leaves."""
-    kinds = np.full(grid(height, width, level), INSIDE, np.uint8)
-    size = leaves["size"]
-    for kind, chosen in ((LEAF, size == 1 << level), (FORK, size < 1 << level)):
-        kinds[leaves["y"][chosen] >> level, leaves["x"][chosen] >> level] = kind
-    return kinds
+class Kinds:
+    """Kinds of the nodes of a tree's levels, from its leaves."""
+
+    def __init__(self, height: int, width: int, leaves: npt.NDArray[np.void]) -> None:
+        self._sides, self._leaves = (height, width), leaves
+        levels = np.frexp(leaves["size"])[1].astype(np.uint8) - np.uint8(1)
+        self._places = [np.flatnonzero(levels == level) for level in range(root_level(height, width) + 1)]
+
+    def _leaf_mask(self, level: int) -> npt.NDArray[np.bool_]:
+        mask = np.zeros(grid(*self._sides, level), np.bool_)
+        own = self._leaves[self._places[level]]
+        mask[own["y"] >> level, own["x"] >> level] = True
+        return mask
+
+    def level(self, level: int) -> npt.NDArray[np.uint8]:
+        """Return the kinds of a level's nodes, (rows, columns)."""
+        exists = np.ones((1, 1), np.bool_)
+        for above in range(root_level(*self._sides), level, -1):
+            rows, columns = grid(*self._sides, above - 1)
+            forks = exists & ~self._leaf_mask(above)
+            exists = forks.repeat(2, 0).repeat(2, 1)[:rows, :columns]
+        own = np.where(self._leaf_mask(level), LEAF, FORK).astype(np.uint8) if level else np.uint8(LEAF)
+        return np.where(exists, own, np.uint8(INSIDE))
 
 
 class CompleteStatistics:
@@ -127,12 +143,13 @@ class CompleteStatistics:
     def __init__(
         self, pixels: npt.NDArray[np.uint8], words: dict[int, Words], leaves: npt.NDArray[np.void], inside: bool
     ) -> None:
-        self.pixels, self.words, self.leaves, self.inside = pixels, words, leaves, inside
+        self.pixels, self.words, self.inside = pixels, words, inside
+        self.kinds = Kinds(pixels.shape[0], pixels.shape[1], leaves)
 
     def level(self, level: int) -> Level:
         """Return a level like `Statistics.level`."""
         height, width = self.pixels.shape[:2]
-        kinds = kinds_of(self.leaves, height, width, level)
+        kinds = self.kinds.level(level)
         if level == 0:
             pixels = self.pixels if self.inside else self.pixels * (kinds != INSIDE)[..., None]
             sums = pixels.astype(np.uint64)
@@ -149,6 +166,7 @@ class LeafStatistics:
     def __init__(self, height: int, width: int, leaves: npt.NDArray[np.void], sums: Sums, squares: Sums) -> None:
         self.height, self.width = height, width
         self.leaves, self.sums, self.squares = leaves, sums, squares
+        self.kinds = Kinds(height, width, leaves)
 
     def level(self, level: int) -> Level:
         """Return a level like `Statistics.level`; sums and squares are 0 inside greater leaves."""
@@ -164,8 +182,7 @@ class LeafStatistics:
             at = (y[starts], x[starts])
             sums[at] = np.add.reduceat(self.sums[within], starts, axis=0)
             squares[at] = np.add.reduceat(self.squares[within], starts, axis=0)
-        kinds = kinds_of(self.leaves, self.height, self.width, level)
-        return Level(size, kinds, grid_pixels(self.height, self.width, level), sums, squares)
+        return Level(size, self.kinds.level(level), grid_pixels(self.height, self.width, level), sums, squares)
 
 
 def rendered_statistics(height: int, width: int, channels: int, leaves: npt.NDArray[np.void]) -> LeafStatistics:
