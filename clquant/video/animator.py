@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import numbers
@@ -27,6 +28,7 @@ from clquant.video.animation import Animation, Maker, Write
 from clquant.video.byte_search import within
 from clquant.video.frames import Frames, resized
 from clquant.video.hold import MOST_AHEAD, Held, held
+from clquant.video.kept import Kept
 from clquant.video.writing import DELAYS_MS, Made, Packing
 
 if TYPE_CHECKING:
@@ -152,6 +154,8 @@ class Reduction:
         Whether a frame has pixels of alpha 0.
     looked : int
         Frames that were looked at before any is made.
+    kept : Kept, optional
+        These frames, with what is held in them.
     """
 
     source: Iterable[Frame]
@@ -175,6 +179,7 @@ class Reduction:
     channels: int = 1
     holes: bool = False
     looked: int = 0
+    kept: Kept | None = None
 
     def prepared(self) -> Reduction:
         """Look at all frames where that is needed: for palettes, and for what alpha there is."""
@@ -183,17 +188,16 @@ class Reduction:
         height, width = first.pixels.shape[:2]
         self._learner()
         found = dataclasses.replace(self, size=(width, height), channels=_channels(first))
-        if given and found.channels < 4:
-            return dataclasses.replace(found, scenes=(ways.Scene(0, self.colors),))
+        scenes: tuple[ways.Scene, ...] = (ways.Scene(0, self.colors),) if given else ()
+        learns = not given and self.palettes != "frame"
+        if found.channels < 4 and not learns:
+            return dataclasses.replace(found, scenes=scenes)
+        found = dataclasses.replace(found, kept=Kept(found.calm))
         looked = _Looked(found)
-        scenes: tuple[ways.Scene, ...] = ()
-        if given or self.palettes == "frame":
-            for _ in looked if found.channels == 4 else ():
-                pass
-            if given:
-                scenes = (ways.Scene(0, self.colors),)
-        else:
+        if learns:
             scenes = tuple(ways.learned(ahead(looked), self._learner(), self.palettes == "scene", self.queue))
+        else:
+            collections.deque(looked, 0)
         if looked.holes:
             scenes = tuple(scene._replace(palette=scene.palette.with_transparent()) for scene in scenes)
         return dataclasses.replace(
@@ -247,7 +251,7 @@ class Reduction:
         now, following = next(scenes, None), next(scenes, None)
         learner = self._learner()
         before: IndexedImage | None = None
-        for number, (frame, stays) in enumerate(ahead(self.calm())):
+        for number, (frame, stays) in enumerate(ahead(self.kept or self.calm())):
             if frame.pixels.shape[1::-1] != self.size:
                 raise InvalidArgument(
                     f"frames[{number}] is {frame.pixels.shape[1]} wide and {frame.pixels.shape[0]} high, the first "
@@ -289,7 +293,8 @@ class _Looked:
 
     def __iter__(self) -> Iterator[Held]:
         report, expected = self._reduction.report, self._reduction.expected
-        for number, held_frame in enumerate(self._reduction.calm(), 1):
+        assert self._reduction.kept is not None
+        for number, held_frame in enumerate(self._reduction.kept, 1):
             self.channels = max(self.channels, _channels(held_frame.frame))
             self.holes = self.holes or _has_holes(held_frame.frame)
             yield held_frame

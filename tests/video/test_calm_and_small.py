@@ -15,7 +15,7 @@ from clquant.cli import main
 from clquant.color.formats import gif
 from clquant.images.moving import Frame
 from clquant.runtime import InvalidArgument, open_session
-from clquant.video import lzw
+from clquant.video import kept, lzw
 from clquant.video.hold import held
 from tests.gif_decoder import decoded
 from tests.reference import hold as hold_reference
@@ -91,6 +91,28 @@ def test_what_stands_still_does_not_change_by_a_bit(dither, palettes, noisy):
             for number, frame in enumerate(shown):
                 image.seek(number)
                 assert np.array_equal(np.asarray(image.convert("RGB")), frame)
+
+
+@pytest.mark.parametrize("most", [0, 1 << 20])
+def test_kept_frames_come_again(most, rng, monkeypatch):
+    monkeypatch.setattr(kept, "MOST_BYTES", most)
+    frames = [rng.integers(0, 256, (9, 7, 3), np.uint8) for _ in range(2)]
+    for change in ((slice(2, 5), slice(1, 7)), (slice(0, 0), slice(0, 0)), (slice(8, 9), slice(6, 7))):
+        frames.append(frames[-1].copy())
+        frames[-1][change] ^= rng.integers(0, 2, (9, 7, 3), np.uint8)[change]
+    frames += [rng.integers(0, 256, (4, 5), np.uint8)] * 2
+    calls = []
+
+    def make():
+        calls.append(1)
+        return held([Frame(frame, 40 + number) for number, frame in enumerate(frames)], 0, 100, None)
+
+    first = list(source := kept.Kept(make))
+    for one, again, frame in zip(first, source, frames, strict=True):
+        assert one.frame.delay_ms == again.frame.delay_ms
+        assert np.array_equal(again.frame.pixels, frame)
+        assert np.array_equal(one.stays, again.stays)
+    assert len(calls) == (2 if most == 0 else 1)
 
 
 @pytest.mark.parametrize("dither", [None, "leaky", "bayer8", "floyd-steinberg"])

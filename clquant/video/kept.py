@@ -1,0 +1,83 @@
+"""Held frames that are looked at more than once: what changes in them is kept in a temporary file, if it is small."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant.color.formats.shown import bounds
+from clquant.images.moving import Frame
+from clquant.video.hold import Held
+
+MOST_BYTES = 1 << 28
+
+
+class _Change(NamedTuple):
+    """The rectangle of a frame that holds all new pixels: which of its pixels stay, as bits, and the new ones."""
+
+    delay_ms: int
+    shape: tuple[int, ...]
+    place: tuple[slice, slice]
+    stays: npt.NDArray[np.uint8]
+    new: npt.NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, held: Held) -> _Change:
+        pixels, place = held.frame.pixels, bounds(~held.stays)
+        stays = held.stays[place]
+        return cls(held.frame.delay_ms, pixels.shape, place, np.packbits(stays), pixels[place][~stays])
+
+    def after(self, before: Held | None) -> Held:
+        """The frame, given the one before."""
+        alike = before is not None and before.frame.pixels.shape == self.shape
+        pixels = before.frame.pixels.copy() if before is not None and alike else np.empty(self.shape, np.uint8)
+        stays = np.ones(self.shape[:2], np.bool_)
+        part = stays[self.place]
+        part[...] = np.unpackbits(self.stays, count=part.size).reshape(part.shape)
+        pixels[self.place][~part] = self.new
+        return Held(Frame(pixels, self.delay_ms), stays)
+
+
+class Kept:
+    """Held frames, made once if what changes in them takes at most `MOST_BYTES`, else for each iteration."""
+
+    def __init__(self, make: Callable[[], Iterable[Held]]) -> None:
+        self._make = make
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed when this goes
+        weakref.finalize(self, self._file.close)
+        self._count: int | None = None  # of all frames, where the file has them
+        self._fits = True
+
+    def __iter__(self) -> Iterator[Held]:
+        if self._count is not None:
+            yield from self._again(self._count)
+            return
+        at = count = 0
+        for number, held in enumerate(self._make(), 1):
+            if self._fits:
+                with contextlib.suppress(OSError):  # the disk is full
+                    self._file.seek(at)
+                    pickle.dump(_Change.of(held), self._file, pickle.HIGHEST_PROTOCOL)
+                    at, count = self._file.tell(), count + 1
+                self._fits = count == number and at <= MOST_BYTES
+            yield held
+        if self._fits:
+            self._count = count
+        else:
+            self._file.truncate(0)
+
+    def _again(self, count: int) -> Iterator[Held]:
+        at, held = 0, None
+        for _ in range(count):
+            self._file.seek(at)
+            change: _Change = pickle.load(self._file)
+            at = self._file.tell()
+            held = change.after(held)
+            yield held
