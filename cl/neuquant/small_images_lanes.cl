@@ -22,10 +22,7 @@ SMALL picture_t picture_of(__global const uint *restrict pixels, __global const 
     for (uint i = 0; i < picture.count; ++i)
         first[i] = kept_point(few ? listed[i].x : pixels[i], tables);
     if (ordered) {
-        if (few)
-            order_in_boxes(unordered, picture.count, order, often);
-        else
-            order_points(unordered, picture.count, order, often);
+        order_points(unordered, picture.count, order, often);
         FEW_TURNS
         for (uint k = 0; k < picture.count; ++k) {
             const uint i = order[k] & 65535;
