@@ -1,7 +1,7 @@
 """Training as repeated reductions over parts of the blocks, which stay on the workers that have them.
 
 A part that is lost with its worker is made anew from its graph. Nothing of a codebook depends on how blocks are shared
-out (see `clquant.training.parted`). Steps on samples are made by the process that trains.
+out (see `clquant.training.parts`). Steps on samples are made by the process that trains.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from clquant.dask.work import held, named, release, workers
 from clquant.params import is_dask
 from clquant.runtime import InvalidArgument, Session
 from clquant.training.blocks import BlockShape
-from clquant.training.part import MERGES, Part, Rows
-from clquant.training.parted import Parts
+from clquant.training.parts import MERGES, Part, Parts, Rows
 
 # Pixels of a part, about.
 MOST_PIXELS = 1 << 29

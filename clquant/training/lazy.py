@@ -13,10 +13,9 @@ from clquant.images import Picture
 from clquant.runtime import Scope, Session, seed_key
 from clquant.training.blocks import BlockShape
 from clquant.training.blockset import BlockSet
-from clquant.training.codewords import Codewords
 from clquant.training.lloyd import Lloyd
-from clquant.training.part import Rows, Worst, blocks_at
-from clquant.training.parted import Parts
+from clquant.training.parts import Parts, Rows, Worst, blocks_at
+from clquant.training.search import Codewords
 
 # Pictures are read whole if memory holds this many copies of them.
 COPIES_IN_MEMORY = 4

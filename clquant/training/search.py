@@ -1,4 +1,4 @@
-"""Nearest codewords on the device: the forms of the encoder kernel, their operands and their launches."""
+"""Codebooks on the device, fixed or moving, and their search: the forms of the encoder kernel and their operands."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ _SPAN = 4  # codewords at once on CPUs; codebooks are padded to a multiple
 _LOCAL_BYTES = 32768
 _WARP = 32
 _LANES = 16  # LANES in cl/training/search_lanes.cl
+MOST_CHANGES = 16  # steps that are told of between two readings
 _ROWS, _WORDWISE, _FRAGMENTS = 0, 1, 2  # LAYOUT in cl/training/search_operands.cl
 _Launch = tuple[Kernel, int, int, dict[str, LocalMemory]]  # a kernel, work-items, those of a group, local memory
 
@@ -284,3 +285,27 @@ class Search:
         groups = -(-count // (group // 2 * tiles))
         tile, biases = self._tile * self._limbs * chunks * 16, self._tile * self._score_bytes
         return kernel, groups * group, group, {"tile": LocalMemory(tile), "tile_bias": LocalMemory(biases)}
+
+
+class Codewords:
+    """A codebook on the device whose codewords move."""
+
+    def __init__(self, session: Session, scope: Scope, shape: BlockShape, capacity: int) -> None:
+        self._session = session
+        self._shape = shape
+        self.capacity = capacity
+        self.size = 1
+        self.codebook = scope.zeros(capacity * shape.nbytes)  # rows of K bytes
+        self.moved = scope.empty(capacity * shape.nbytes)  # where a step puts them; `commit` makes them the codebook
+        self.changes = scope.zeros(4 * MOST_CHANGES)  # a uint32 for each of the last steps: whether it moved anything
+        self.search = Search(session, scope, capacity, shape)  # over the codebook
+        self._load = self.search.prepare_load(scope, self.moved, self.codebook)
+
+    def commit(self, size: int) -> None:
+        """Make the first of the moved codewords the codebook."""
+        self.size = size
+        self.search.queue_load(self._load, size)
+
+    def read(self) -> npt.NDArray[np.integer[Any]]:
+        """The codebook, (size, K); waits for it."""
+        return self._session.download(self.codebook, (self.size, self._shape.components), self._shape.dtype)

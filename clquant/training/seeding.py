@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from clquant.runtime import Buffer, LocalMemory, Program, Session
 from clquant.training.blockset import BlockSet
-from clquant.training.codewords import Codewords
 from clquant.training.lloyd import Lloyd
+from clquant.training.search import Codewords
 
 RUN = 16  # blocks whose distances are added before the sums are searched
 LEVEL_STEPS = 10  # Lloyd steps between two splittings

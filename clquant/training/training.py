@@ -17,10 +17,9 @@ import numpy.typing as npt
 from clquant import params
 from clquant.runtime import InvalidArgument, InvalidType, Progress, Scope, Session, seed_key
 from clquant.training.blockset import MAX_WEIGHT, BlockSet, check_bound
-from clquant.training.codewords import Codewords
 from clquant.training.lloyd import Lloyd, Motion
-from clquant.training.parted import Parts, steps_on
-from clquant.training.search import MAX_CODEBOOK
+from clquant.training.parts import Parts, steps_on
+from clquant.training.search import MAX_CODEBOOK, Codewords
 from clquant.training.seeding import sample_codewords, split_codewords
 
 Codebook = npt.NDArray[np.integer[Any]]

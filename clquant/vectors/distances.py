@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from clquant.runtime import Array, Buffer, Scope, Session
 from clquant.training.blocks import BlockShape
-from clquant.training.part import Rows
+from clquant.training.parts import Rows
 from clquant.training.search import Search, open_search
 from clquant.vectors.device_rows import DeviceRows
 from clquant.vectors.fixed_point import FixedPoint

@@ -15,10 +15,9 @@ from clquant.images import HostImage, ImageLike, files
 from clquant.runtime import Array, CommandQueue, FormatError, InvalidType, Progress
 from clquant.vq.coder import BlockCoder, HostTable, Image, Pixels, Report, Size, Table
 from clquant.vq.container import clvq_format
-from clquant.vq.container.codebook_files import codebook_of, read_codebook, write_codebook
 from clquant.vq.container.pipes import Sink, Source
-from clquant.vq.container.reading import check_rows, read_picture
-from clquant.vq.container.writing import Compressor
+from clquant.vq.container.reading import check_rows, codebook_of, read_codebook, read_picture
+from clquant.vq.container.writing import Compressor, write_codebook
 from clquant.vq.fit import fit
 
 

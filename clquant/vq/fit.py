@@ -17,7 +17,7 @@ from clquant.training import training
 from clquant.training.blocks import BlockShape, check_block_shape
 from clquant.training.blockset import BlockSet
 from clquant.training.lazy import COPIES_IN_MEMORY, PictureBands
-from clquant.training.part import Part
+from clquant.training.parts import Part
 from clquant.training.search import MAX_CODEBOOK
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from clquant import runtime
 from clquant.dask import LocalOpenCLCluster, preload
 from clquant.palette.engine import predict
 from clquant.runtime.transfer import staging
-from clquant.training import part, training
+from clquant.training import parts, training
 from tests.dask import random_kills
 
 
@@ -68,7 +68,7 @@ class _DiesInTraining(WorkerPlugin):  # type: ignore[misc]
         self._mark = mark
 
     def setup(self, worker: Any) -> None:
-        part.Part.sums = _dying(part.Part.sums, pathlib.Path(self._mark), worker)  # type: ignore[method-assign]
+        parts.Part.sums = _dying(parts.Part.sums, pathlib.Path(self._mark), worker)  # type: ignore[method-assign]
 
 
 def _dying(method: Any, mark: pathlib.Path, worker: Any) -> Any:

@@ -19,7 +19,7 @@ from clquant.dask import training as on_workers
 from clquant.dask.training import RemoteParts
 from clquant.training import training
 from clquant.training.blocks import BlockShape
-from clquant.training.part import Part
+from clquant.training.parts import Part
 
 SMALL = {
     "FIRST_SAMPLE": 2,

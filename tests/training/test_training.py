@@ -10,7 +10,7 @@ import pyopencl.array
 import pytest
 
 from clquant import VQCodec, images, runtime
-from clquant.training import sums, training
+from clquant.training import lloyd, training
 from clquant.training.blocks import BlockShape
 from clquant.training.blockset import BlockSet
 from clquant.training.selection import Selection
@@ -91,7 +91,7 @@ def test_training_equals_the_reference(
     if variant:
         monkeypatch.setenv("CLQUANT_VARIANT", "portable")
     if variant == "sorted":
-        monkeypatch.setattr(sums, "_MOST_ALONE", 0)
+        monkeypatch.setattr(lloyd, "_MOST_ALONE", 0)
     pictures = [gray(rng, 30, 28), gray(rng, 9, 33)]
     assert_trained(queue, pictures, 13, init=init, refine=refine, max_iter=30, random_state=refine)
 

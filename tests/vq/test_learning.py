@@ -23,8 +23,7 @@ from clquant.vq.coding.contexts import (
     rounded_curves,
     unpack_curves,
 )
-from clquant.vq.coding.learning import _logs, learn, sample_pairs
-from clquant.vq.coding.model_coding import decode_model, encode_model
+from clquant.vq.coding.learning import _logs, decode_model, encode_model, learn, sample_pairs
 from clquant.vq.container.clvq_format import PICTURE, Header
 from tests.reference import clvq as reference
 

@@ -1,7 +1,8 @@
-"""Learning the model of a picture's indices: curves of the sides' distances, and how rare codewords are.
+"""The model of a picture's indices, learned and as files hold it (docs/clvq-format.md, "The model section").
 
-Every value moves by how often it is found over how often the model expects it, as in iterative proportional fitting,
-on a sample of the blocks. All numbers are integers, so a model is the same on every device and host.
+It has curves of the sides' distances, and how rare codewords are. In learning, every value moves by how often it is
+found over how often the model expects it, as in iterative proportional fitting, on a sample of the blocks. All numbers
+are integers, so a model is the same on every device and host.
 """
 
 from __future__ import annotations
@@ -13,8 +14,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import LocalMemory, Scope, Session
-from clquant.vq.coding.contexts import BINS, HIGHEST, PRESET, RARITY_UNIT, Contexts, ContextShape, Model, rounded_curves
+from clquant.runtime import FormatError, LocalMemory, Scope, Session
+from clquant.vq.coding.codebook_coding import decode_codebook, encode_codebook
+from clquant.vq.coding.contexts import (
+    BINS,
+    HIGHEST,
+    PRESET,
+    RARITY_UNIT,
+    Contexts,
+    ContextShape,
+    Model,
+    pack_curves,
+    rounded_curves,
+    unpack_curves,
+)
+from clquant.vq.container import clvq_format
 
 MOST_RARE = 63  # half bits
 _LEAST_WORK, _MOST_WORK = 1 << 20, 1 << 22  # blocks of a sample times codewords, for small and for large pictures
@@ -173,3 +187,25 @@ def _logs(numbers: Values) -> Values:
     eighths = np.searchsorted([2 ** (k / 8 - 1) for k in range(1, 8)], mantissas, side="right")
     logs: Values = 8 * (exponents.astype(np.int64) - 1) + eighths
     return logs
+
+
+def encode_model(session: Session, model: Model) -> tuple[int, bytes]:
+    """Return a header's number for a model, and the bytes of its section."""
+    if model.rarity.any():
+        rarity = encode_codebook(session, model.rarity.reshape(-1, 1), clvq_format.RARITY_SHAPE)
+        return clvq_format.OWN_CURVES_AND_RARITY, pack_curves(model.curves) + rarity
+    if np.array_equal(model.curves, PRESET):
+        return clvq_format.PRESET_CURVES, b""
+    return clvq_format.OWN_CURVES, pack_curves(model.curves)
+
+
+def decode_model(session: Session, header: clvq_format.Header, data: bytes) -> Model:
+    """The model that `encode_model` was given."""
+    curves, rarity = PRESET, np.zeros(header.codebook_size, np.uint8)
+    if header.model != clvq_format.PRESET_CURVES:
+        curves = unpack_curves(data[:BINS])
+    if header.model == clvq_format.OWN_CURVES_AND_RARITY:
+        rarity = decode_codebook(session, data[BINS:], header.codebook_size, clvq_format.RARITY_SHAPE).ravel()
+    if int(rarity.max()) > MOST_RARE:
+        raise FormatError("the rarities of a .clvq file are out of range")
+    return Model(curves, rarity)

@@ -42,7 +42,7 @@ _CHECK = struct.Struct("<I")
 _NUMBER = struct.Struct("<II")
 _CODEBOOK_SECTION, _MODEL_SECTION, _REPEATS_SECTION, _FIRST_BAND = 0, 1, 2, 3
 _PART = 1 << 20
-_RARITY_SHAPE = BlockShape(1, 1, 1)
+RARITY_SHAPE = BlockShape(1, 1, 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,7 +222,7 @@ class Reader:
             self.codebook = self._section(_CODEBOOK_SECTION, *bounds)
         self.model = b""
         if header.model != PRESET_CURVES:
-            rarity = codebook_coding.longest(header.codebook_size, _RARITY_SHAPE)
+            rarity = codebook_coding.longest(header.codebook_size, RARITY_SHAPE)
             most = BINS + (rarity if header.model == OWN_CURVES_AND_RARITY else 0)
             self.model = self._section(_MODEL_SECTION, BINS, most)
 

@@ -18,7 +18,7 @@ from clquant.runtime import ClquantError, FileError, FormatError, InvalidArgumen
 from clquant.vq.codec import VQCodec
 from clquant.vq.coding.bands import BandLayout
 from clquant.vq.container import clvq_format, writing
-from clquant.vq.container.codebook_files import codebook_of
+from clquant.vq.container.reading import codebook_of
 
 
 class StoredPicture:

@@ -1,4 +1,4 @@
-"""Whole pictures to .clvq files, a chunk of bands at a time."""
+"""Whole pictures to .clvq files, a chunk of bands at a time; codebooks to files of their own."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from clquant.vq.coder import BlockCoder, of_blocks
 from clquant.vq.coding.bands import BandCoder, BandLayout, CodedBand
 from clquant.vq.coding.codebook_coding import encode_codebook
 from clquant.vq.coding.contexts import PRESET, Contexts, Model, open_contexts
-from clquant.vq.coding.learning import learn
-from clquant.vq.coding.model_coding import encode_model
+from clquant.vq.coding.learning import encode_model, learn
 from clquant.vq.coding.repeats import Repeats
 from clquant.vq.coding.sidematch import SideMatch
 from clquant.vq.container import clvq_format
@@ -215,3 +214,10 @@ def chunks(
     count = max(1, min(wanted, limits.max_alloc // max(_CHUNK_BYTES, block.components)) // own)
     for begin in range(first, stop, count):
         yield begin, min(begin + count, stop)
+
+
+def write_codebook(path: images.files.PathLike, coder: BlockCoder) -> None:
+    """Write a codebook to a file of its own."""
+    coded = encode_codebook(open_session(coder.queue), coder.rows, coder.shape)
+    with images.files.atomic_write(path) as file:
+        clvq_format.Writer(file, clvq_format.Header.of(clvq_format.CODEBOOK, coder.codebook), coded)
