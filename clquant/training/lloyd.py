@@ -8,7 +8,6 @@ relaxation", IEEE Transactions on Signal Processing 40 (1992). The kernels and t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,24 +67,21 @@ class Lloyd:
         self._session, self._scope, self._blocks, self._words = session, scope, blocks, words
         self._total_weight = blocks.total_weight if total_weight is None else total_weight
         form, capacity, shape = session.choose(SUMS), words.capacity, blocks.shape
-        self._sums = Sums(session, scope, blocks, capacity, form.name == "parts")
         constants = {**shape.constants(), "LARGEST": shape.largest, "RUN": RUN, **form.constants}
         self._program = session.program(form.file, **constants, WEIGHTED=int(blocks.weights is not None))
         self.totals, self._errors = scope.empty(8 * capacity * (shape.components + 1)), scope.empty(8 * capacity)
         self._worst, self._state = scope.empty(4 * capacity * len(blocks.pieces)), scope.zeros(8 * _STATE)
-        keys = scope.empty(8 * capacity)
+        self._in_parts, keys = form.name == "parts", scope.empty(8 * capacity)
         self._givers = Selection(session, scope, keys, capacity, _LEVEL_DIGITS, (self._state, _DEAD))
         self._merging = Merging(session, scope, shape, words.codebook, self.totals, capacity)
-        self._known = {"key": key, "keys": keys, **self._arguments()}
+        self._known = {"key": key, "keys": keys, **self._sum_tables(), **self._arguments()}
         pieces = [self._of_piece(number, piece) for number, piece in enumerate(blocks.pieces)]
         self._known["squares"] = scope.copy_of(np.array([self.squares()], np.uint64))
         self._searches = [
             words.search.prepare(scope, piece.blocks, piece.count * shape.rows, shape.columns, piece.indices)
             for piece in blocks.pieces
         ]
-        self._accumulations = [
-            self._sums.prepare(self, piece, own) for piece, own in zip(blocks.pieces, pieces, strict=True)
-        ]
+        self._accumulations = [self._prepare_sums(piece, own) for piece, own in zip(blocks.pieces, pieces, strict=True)]
         self._folds = [self._prepare_fold(own, number) for number, own in enumerate(pieces)]
         lanes = self.lanes("vq_state", _STATE_GROUP, 12)
         local = {"error": LocalMemory(8 * lanes), "empty": LocalMemory(4 * lanes)}
@@ -100,19 +96,54 @@ class Lloyd:
     def _arguments(self) -> dict[str, Any]:
         """Arguments of kernels by the names that they have there; numbers that are set later are 0."""
         words, scope = self._words, self._scope
-        sizes = {"capacity": words.capacity, "pieces": len(self._blocks.pieces), "parts": self._sums.parts}
+        sizes = {"capacity": words.capacity, "pieces": len(self._blocks.pieces)}
         sizes |= dict.fromkeys(("size", "turn", "adds", "merging", "quarters", "amplitude", "step"), 0)
         return {
             **{name: np.uint32(size) for name, size in sizes.items()},
             **{name: getattr(words, name) for name in ("codebook", "moved", "changes")},
             **{name: getattr(self, f"_{name}") for name in ("errors", "worst", "state")},
             "totals": self.totals,
-            "sums": self._sums.tables,
             "dead": scope.empty(4 * words.capacity),
             "order": self._givers.chosen,
             "places": self._merging.places,
             "mass": np.uint64(self._total_weight * self._blocks.shape.components),
         }
+
+    def _sum_tables(self) -> dict[str, Any]:
+        """The tables of sums, and how many there are; without several, also what blocks are sorted with."""
+        blocks, scope, limits, capacity = self._blocks, self._scope, self._session.limits, self._words.capacity
+        halves = 2 if blocks.weights is not None or blocks.shape.is_deep else 1
+        each, parts = 4 * halves * capacity * (blocks.shape.components + 1), 1
+        if self._in_parts:
+            parts = max(1, min(limits.compute_units, limits.max_alloc // each, blocks.count // capacity))
+        else:
+            largest = max(piece.count for piece in blocks.pieces)
+            self._sorting = {"order": scope.empty(8 * largest), "ranks": scope.empty(4 * largest)}
+            self._sorting |= {"counts": scope.zeros(4 * capacity), "starts": scope.empty(4 * capacity)}
+        return {"parts": np.uint32(parts), "sums": scope.zeros(parts * each)}
+
+    def _prepare_sums(self, piece: Piece, own: dict[str, Any]) -> list[PreparedLaunch]:
+        """The launches that add up a piece, in order; `own` are its arguments by their names."""
+        if self._in_parts:
+            parts = int(self._known["parts"])
+            return [self.prepare("vq_accumulate_parts", parts, 1, share=np.uint32(-(-piece.count // parts)), **own)]
+
+        def prepared(name: str, items: int, **more: object) -> PreparedLaunch:
+            return self.prepare(name, items, self.lanes(name, _SUM_GROUP), **{**own, **self._sorting, **more})
+
+        shape, capacity = self._blocks.shape, self._words.capacity
+        if piece.count * shape.components <= _MOST_COMPONENTS and piece.count <= _MOST_ALONE:
+            return [prepared("vq_accumulate", piece.count * shape.words, run=np.uint32(1))]
+        within = capacity <= min(_MOST_BINS, self._session.limits.local_memory // 8)
+        bins = {"bins": np.uint32(capacity if within else 0), "own": LocalMemory(4 * capacity if within else 4)}
+        each = _MANY_EACH if piece.count >= _MANY and capacity > _MANY_BINS else _EACH
+        lanes = self.lanes("vq_starts", _SUM_GROUP)
+        return [
+            prepared("vq_count", -(-piece.count // each), each=np.uint32(each), **bins),
+            prepared("vq_starts", lanes, sums=LocalMemory(4 * lanes)),
+            prepared("vq_order", piece.count),
+            prepared("vq_accumulate", -(-piece.count // RUN) * shape.words, run=np.uint32(RUN)),
+        ]
 
     def _of_piece(self, number: int, piece: Piece) -> dict[str, Any]:
         """The arguments that belong to a piece, by their names."""
@@ -256,48 +287,3 @@ class Lloyd:
         if not self._is_settled:
             self.queue_statistics()
         return int(self._session.download(self._state, _STATE, np.uint64)[0])
-
-
-class Sums:
-    """Tables of sums of the blocks of each codeword, in the layout of `cl/training/lloyd.cl`, and what fills them."""
-
-    def __init__(self, session: Session, scope: Scope, blocks: BlockSet, capacity: int, in_parts: bool) -> None:
-        self._session = session
-        self._blocks = blocks
-        self._capacity = capacity
-        self._in_parts = in_parts
-        halves = 2 if blocks.weights is not None or blocks.shape.is_deep else 1
-        each = 4 * halves * capacity * (blocks.shape.components + 1)
-        self.parts = 1
-        if in_parts:
-            room = session.limits.max_alloc // each
-            self.parts = max(1, min(session.limits.compute_units, room, blocks.count // capacity))
-        else:
-            largest = max(piece.count for piece in blocks.pieces)
-            self._order, self._ranks = scope.empty(8 * largest), scope.empty(4 * largest)
-            self._counts, self._starts = scope.zeros(4 * capacity), scope.empty(4 * capacity)
-        self.tables = scope.zeros(self.parts * each)
-
-    def prepare(self, lloyd: Lloyd, piece: Piece, own: Mapping[str, Any]) -> list[PreparedLaunch]:
-        """The launches for a piece of the blocks, in order; `own` are the piece's arguments by their names."""
-        if self._in_parts:
-            share = np.uint32(-(-piece.count // self.parts))
-            return [lloyd.prepare("vq_accumulate_parts", self.parts, 1, share=share, **own)]
-
-        def prepared(name: str, items: int, **more: object) -> PreparedLaunch:
-            sorting = {"order": self._order, "ranks": self._ranks, "counts": self._counts, "starts": self._starts}
-            return lloyd.prepare(name, items, lloyd.lanes(name, _SUM_GROUP), **{**own, **sorting, **more})
-
-        words, capacity = self._blocks.shape.words, self._capacity
-        if piece.count * self._blocks.shape.components <= _MOST_COMPONENTS and piece.count <= _MOST_ALONE:
-            return [prepared("vq_accumulate", piece.count * words, run=np.uint32(1))]
-        within = capacity <= min(_MOST_BINS, self._session.limits.local_memory // 8)
-        bins = {"bins": np.uint32(capacity if within else 0), "own": LocalMemory(4 * capacity if within else 4)}
-        each = _MANY_EACH if piece.count >= _MANY and capacity > _MANY_BINS else _EACH
-        lanes = lloyd.lanes("vq_starts", _SUM_GROUP)
-        return [
-            prepared("vq_count", -(-piece.count // each), each=np.uint32(each), **bins),
-            prepared("vq_starts", lanes, sums=LocalMemory(4 * lanes)),
-            prepared("vq_order", piece.count),
-            prepared("vq_accumulate", -(-piece.count // RUN) * words, run=np.uint32(RUN)),
-        ]
