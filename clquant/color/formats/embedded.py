@@ -28,7 +28,6 @@ _LVGL_FORMATS = {1: 7, 2: 8, 4: 9, 8: 10}
 _MOST_SIDES = {8: 2047, 9: 65535}
 _MAGIC = 0x19
 _BYTES_PER_LINE = 16
-_BYTE_TEXTS = np.frombuffer(b"".join(b"0x%02x, " % value for value in range(256)), np.uint8).reshape(256, 6)
 
 # Words of C, which are no names, and what a name is.
 _WORDS = (
@@ -139,16 +138,9 @@ def _argb(rgba: Bytes) -> npt.NDArray[np.uint32]:
 
 def _lines(data: Bytes) -> str:
     """Bytes as the inside of a C array, `_BYTES_PER_LINE` a line."""
-    flat = data.reshape(-1)
-    whole = len(flat) // _BYTES_PER_LINE * _BYTES_PER_LINE
-    lines = _BYTE_TEXTS[flat[:whole]].reshape(-1, 6 * _BYTES_PER_LINE)
-    indent = np.full((len(lines), 4), ord(" "), np.uint8)
-    # The space after a line's last comma becomes its end.
-    lines = np.concatenate([indent, lines[:, :-1], np.full((len(lines), 1), ord("\n"), np.uint8)], axis=1)
-    text = str(lines.tobytes(), "ascii")
-    if whole < len(flat):
-        text += "    " + str(_BYTE_TEXTS[flat[whole:]].tobytes(), "ascii").rstrip() + "\n"
-    return text
+    text = "0x" + data.tobytes().hex(" ").replace(" ", ", 0x") + ","
+    width = len("0x00, ") * _BYTES_PER_LINE
+    return "".join(f"    {text[i : i + width - 1]}\n" for i in range(0, len(text), width))
 
 
 def _plain(picture: _Packed, name: str, header: bool, codes: list[str]) -> str:

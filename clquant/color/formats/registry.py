@@ -54,14 +54,9 @@ def read_swatches(data: bytes) -> Colors:
 
 def _palette_of(image: PIL.Image.Image) -> Colors:
     if image.mode == "P" and image.palette is not None:
-        rgba = PIL.Image.new("P", (256, 1))
-        rgba.putdata(list(range(256)))
-        rgba.putpalette(image.palette.palette, image.palette.mode)
-        if "transparency" in image.info:
-            rgba.info["transparency"] = image.info["transparency"]
-        bands = len(image.palette.mode)
-        count = min(max(len(image.palette.palette) // bands, 1), 256)
-        colors = np.asarray(rgba.convert("RGBA"))[0, :count]
+        count = min(max(len(image.palette.palette) // len(image.palette.mode), 1), 256)
+        image.apply_transparency()
+        colors = np.array(image.getpalette("RGBA"), np.uint8).reshape(-1, 4)[:count]
     else:
         pixels = np.asarray(PIL.Image.fromarray(decode.from_pil(image, "picture")).convert("RGBA")).reshape(-1, 4)
         _, first = np.unique(pixels.view(np.uint32)[:, 0], return_index=True)

@@ -21,7 +21,6 @@ DRAWN_ALPHA = 128
 
 _BEGIN = b"\x1bP0;1;0q"  # parameter 2: pixels that are not drawn keep what they had
 _END = b"\x1b\\"
-_BLANK, _REPEAT, _COLOR, _LINE_END, _BAND_END = b"?!#$-"  # as integers
 # A run shorter than this is not longer when written out.
 _SHORTEST_RUN = 4
 _PART_PIXELS = 1 << 20  # of fewer, threads wait for each other more than they work
@@ -77,7 +76,7 @@ def _bands(rows: npt.NDArray[np.unsignedinteger[Any]], drawn: npt.NDArray[np.boo
     )
     lengths = np.diff(starts, append=len(cells))
     lines, columns = places[starts] >> width_bits, places[starts] & ((1 << width_bits) - 1)
-    return _written(lines, columns, lengths, sixels[starts] + 63, count)
+    return _written(lines, columns, lengths, sixels[starts], count)
 
 
 def _cells(
@@ -112,63 +111,19 @@ def _changes(values: Integers) -> npt.NDArray[np.bool_]:
     return np.concatenate([[True], values[1:] != values[:-1]])
 
 
-def _written(lines: Integers, columns: Integers, lengths: Integers, characters: Integers, count: int) -> bytes:
-    """Write runs as text."""
-    begins = _changes(lines)
-    bands, colors = lines >> 8, lines & 255
-    # Ends of bands are written before the next band's first run; else a line's end stands between two colours.
-    ends = np.diff(bands, prepend=0)
-    returns = begins & (ends == 0)
-    returns[0] = False
-    after = columns + lengths
-    gaps = columns - np.where(begins, 0, np.concatenate([[0], after[:-1]]))
-    marks = np.where(begins, 1 + _digits(colors), 0)
-    sizes = ends + returns + marks + _run_bytes(gaps) + _run_bytes(lengths)
-    places = np.cumsum(sizes) - sizes
-    out = np.full(int(sizes.sum() + count - bands[-1]), _BAND_END, np.uint8)
-    places += ends
-    out[places[returns]] = _LINE_END
-    places += returns
-    out[places[begins]] = _COLOR
-    _put_numbers(out, places[begins] + 1, colors[begins])
-    places += marks
-    some = gaps > 0
-    _put_runs(out, places[some], gaps[some], np.full(int(some.sum()), _BLANK))
-    _put_runs(out, places + _run_bytes(gaps), lengths, characters)
-    return bytes(out.tobytes())
-
-
-def _digits(values: Integers) -> Integers:
-    """Decimal digits of numbers."""
-    count = np.ones(len(values), np.int64)
-    power = 10
-    while len(values) and power <= values.max():
-        count += values >= power
-        power *= 10
-    return count
-
-
-def _run_bytes(lengths: Integers) -> Integers:
-    """Bytes that runs take as text."""
-    return np.where(lengths < _SHORTEST_RUN, lengths, 2 + _digits(lengths))
-
-
-def _put_runs(out: npt.NDArray[np.uint8], places: Integers, lengths: Integers, characters: Integers) -> None:
-    for place in range(_SHORTEST_RUN - 1):
-        some = (lengths > place) & (lengths < _SHORTEST_RUN)
-        out[places[some] + place] = characters[some]
-    some = lengths >= _SHORTEST_RUN
-    places, lengths = places[some], lengths[some]
-    out[places] = _REPEAT
-    out[places + 1 + _put_numbers(out, places + 1, lengths)] = characters[some]
-
-
-def _put_numbers(out: npt.NDArray[np.uint8], places: Integers, values: Integers) -> Integers:
-    """Write numbers in decimal; how many digits each has."""
-    digits = _digits(values)
-    rest = values.copy()
-    for place in range(int(digits.max(initial=0))):
-        some = digits > place
-        out[(places + digits - 1 - place)[some]] = ord("0") + (rest % 10)[some]
-        rest //= 10
-    return digits
+def _written(lines: Integers, columns: Integers, lengths: Integers, sixels: Integers, count: int) -> bytes:
+    """Write runs as text: each in columns of fixed widths, from which zero bytes are taken out."""
+    begins, bands = _changes(lines), lines >> 8
+    gaps = columns - np.where(begins, 0, np.concatenate([[0], (columns + lengths)[:-1]]))
+    repeats = np.array([b"" if n < _SHORTEST_RUN else b"!%d" % n for n in range(max(gaps.max(), lengths.max()) + 1)])
+    characters = np.array([[bytes([63 + sixel]) * n for n in range(_SHORTEST_RUN)] for sixel in range(64)])
+    widths = (1, 4, repeats.itemsize, 3, repeats.itemsize, 3)
+    text = np.zeros(len(lines), [(f"f{i}", f"S{width}") for i, width in enumerate(widths)])
+    text["f0"][begins & ~_changes(bands)] = b"$"
+    text["f1"][begins] = np.array([b"#%d" % color for color in range(MAX_REGISTERS)])[lines[begins] & 255]
+    for number, (values, lasting) in enumerate(((np.zeros_like(sixels), gaps), (sixels, lengths))):
+        text[f"f{2 + 2 * number}"] = repeats[lasting]
+        text[f"f{3 + 2 * number}"] = characters[values, np.where(lasting < _SHORTEST_RUN, lasting, 1)]
+    edges = np.searchsorted(bands, np.arange(count + 1))
+    parts = (text[edges[i] : edges[i + 1]].tobytes().translate(None, b"\0") for i in range(count))
+    return b"".join(part + b"-" for part in parts)
