@@ -9,6 +9,7 @@ import json
 import math
 import os
 import re
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,7 @@ from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.runtime import InvalidArgument
 
 STDOUT = "-"
-BAR_DELAY_SECONDS = 1.0
+BAR_DELAY_SECONDS, BAR_COLUMNS = 1.0, 20
 _COMPRESSIONS = {"none": "raw", "packbits": "packbits", "deflate": "tiff_adobe_deflate", "g4": "group4"}
 TRAITS = {
     "everyday": "shown by --help, not by --help-all alone",
@@ -271,50 +272,26 @@ def finite(record: dict[str, Any]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def progress_bar(args: argparse.Namespace, label: str) -> Iterator[Callable[[int, int], None]]:
-    """A ``progress=`` callback that shows a bar on a terminal's standard error once a second has passed.
-
-    Uses tqdm where it is installed (extra ``cli``), else a plain percentage.
-    """
+    """A ``progress=`` callback that shows a bar on a terminal's standard error once a second has passed."""
     if args.quiet or hasattr(args, "told") or sys.stderr is None or not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
-    begin, bar = time.monotonic(), None
+    begin, shown = time.monotonic(), ""
 
     def show(done: int, total: int) -> None:
-        nonlocal bar
-        if bar is None and time.monotonic() - begin >= BAR_DELAY_SECONDS:
-            bar = _bar(streams.printable(label))
-        if bar is not None:
-            bar.total = total
-            bar.update(done - bar.n)
+        nonlocal shown
+        spent = time.monotonic() - begin
+        if spent < BAR_DELAY_SECONDS or not 0 < done <= total:
+            return
+        bar = "#" * (BAR_COLUMNS * done // total)
+        left = f"{100 * done // total} %, {spent * (total - done) / done:.0f} s left"
+        line = f"{streams.printable(label)} [{bar:{BAR_COLUMNS}}] {left}"[: shutil.get_terminal_size().columns - 1]
+        if line != shown:
+            sys.stderr.write(f"\r{line:{len(shown)}}")
+            sys.stderr.flush()
+            shown = line
 
     try:
         yield show
     finally:
-        if bar is not None:
-            bar.close()
-
-
-def _bar(label: str) -> Any:
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return _Percentage(label)
-    return tqdm(desc=label, leave=False, file=sys.stderr)
-
-
-class _Percentage:
-    """A bar without tqdm."""
-
-    def __init__(self, label: str) -> None:
-        self._label, self._text = label, ""
-        self.n, self.total = 0, 1
-
-    def update(self, more: int) -> None:
-        self.n += more
-        self._text = f"\r{self._label}: {100 * self.n // max(self.total, 1):3d} %"
-        sys.stderr.write(self._text)
-        sys.stderr.flush()
-
-    def close(self) -> None:
-        sys.stderr.write(f"\r{' ' * len(self._text)}\r")
+        sys.stderr.write(f"\r{'':{len(shown)}}\r" if shown else "")

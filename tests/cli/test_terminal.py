@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import io
 import os
 import pathlib
 import subprocess
@@ -9,7 +11,7 @@ import sys
 
 import pytest
 
-from clquant.cli import terminal
+from clquant.cli import common, terminal
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -39,6 +41,27 @@ def asked(answer):
     shown = os.read(own, 64) if not errors else b""
     os.close(own)
     return shown, errors
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("delay", "shown"), [(0, "a.png [##########          ] 50 %, 0 s left"), (600, "")])
+def test_what_takes_long_shows_a_bar(monkeypatch, delay, shown):
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(common, "BAR_DELAY_SECONDS", delay)
+    with common.progress_bar(argparse.Namespace(quiet=False), "a.png") as progress:
+        progress(0, 8)
+        progress(4, 8)
+        progress(4, 8)
+    assert screen.getvalue() == (f"\r{shown}\r{' ' * len(shown)}\r" if shown else "")
+    with common.progress_bar(argparse.Namespace(quiet=True), "a.png") as progress:
+        progress(4, 8)
+    assert screen.getvalue().count("a.png") == bool(shown)
 
 
 @pytest.mark.full
