@@ -151,7 +151,7 @@ class Film:
             end = packet.pos + packet.size if packet.size and packet.pos else end
             yield from packet.decode()
         count = self._source.count if isinstance(self._source, _Pipe) else os.path.getsize(self._source)
-        if container.format.name == _Y4M and count > end:
+        if container.format.name == _Y4M and 0 < end < count:
             raise EOFError("it ends within a frame")
 
     def _cut_off(self, end: Fraction, error: Exception | None = None) -> FileError:

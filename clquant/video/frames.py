@@ -18,6 +18,7 @@ from clquant.color.formats.parallel import ordered
 from clquant.images import detached, files, moving, read
 from clquant.images.folders import files_below
 from clquant.images.moving import Frame
+from clquant.images.picture_files import MAX_FILE_PIXELS
 from clquant.runtime import FileError, InvalidArgument, open_session
 from clquant.video.films import MOST_FPS, Film
 from clquant.video.timing import MILLISECONDS, Timed, clipped, rounded, thinned
@@ -281,6 +282,10 @@ def _size(size: Any, own: tuple[int, int]) -> tuple[int, int] | None:
     else:
         width = params.integer("size", size, 1, MOST_SIDE)
         height = max(round(Fraction(own[1] * width, own[0])), 1)
+    if width * height > MAX_FILE_PIXELS:
+        raise InvalidArgument(
+            f"size is {params.shown(size)}: frames of {width}x{height}; allowed: up to {MAX_FILE_PIXELS} pixels in all"
+        )
     return None if (width, height) == own else (width, height)
 
 

@@ -129,6 +129,7 @@ def test_a_stretch_of_a_film_in_another_size(pictures, tmp_path):
     for wrong, why in (
         ({"fps": 0}, "fps is 0; allowed: a number from 0.001 to 1000"),
         ({"size": 0}, "size is 0; allowed: .*1 to 65535"),
+        ({"size": (65535, 9000)}, "size is .*: frames of 65535x9000; allowed: up to 536870912 pixels"),
         ({"size": (1, 2, 3)}, r"size is \(1, 2, 3\); allowed: a width, or \(width, height\)"),
         ({"start": 2, "end": 1}, "end is 1 and start 2; allowed: an end after the start"),
         ({"raw": (0, 5)}, r"raw is \(0, 5\); allowed: \(width, height\)"),
@@ -192,6 +193,8 @@ def test_a_y4m_that_ends_within_a_frame(piped, rng, tmp_path, monkeypatch):
         with pytest.raises(FileError, match=r"cut off after 0.30.* seconds \(it ends within a frame\)"):
             read(whole[:-lacking])
         assert len(read(whole[:-lacking], damaged=True)) == 4
+    with pytest.raises(FileError, match="its video stream has no frames"):
+        read(whole[:28])
 
 
 def test_films_through_a_pipe(pictures, tmp_path):
