@@ -10,17 +10,17 @@ transparent pixels, and small ones, go through a hash table instead. Either way 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant.histogram.bins import CELL_BINS, CELLS, CODES, NOTES, Bins
-from clquant.histogram.counts import CLEAR, PARTIAL, ColorCounts
+from clquant.histogram.counts import PARTIAL, ColorCounts
 from clquant.histogram.merging import MAX_NARROW, OPAQUE_CELLS, HostCounts, checked_total, merged
 from clquant.histogram.portions import Portion, portions
-from clquant.histogram.runs import Band, Partition, RunCounter, starts_of
+from clquant.histogram.runs import Partition, RunCounter, starts_of
 from clquant.histogram.weights import total_weight
 from clquant.images import Picture, sent_together
 from clquant.runtime import (
@@ -42,9 +42,6 @@ FEW_RANKED = 1 << 17
 BITMAP, CHUNK = 1 << 11, 8
 # Pixels up to which pictures that may be partly transparent go through a table: the histogram would be for nothing.
 FEW_WITH_ALPHA = 1 << 12
-
-# Most counters that the partition's work-groups may need together.
-MOST_COUNTERS = 1 << 24
 
 PARTITION = Variant(
     "partition",
@@ -84,8 +81,21 @@ def _on_host(session: Session, portion: Portion) -> HostCounts:
         return HostCounts.of(session, counted).shifted(portion.shift)
 
 
+class _OpaquePixels(Partition):
+    """Opaque pixels by cells of the RGB cube, which are counted in bins."""
+
+    file, channels = PARTITION.file, 3
+    kernels = "count_cells", "place_pixels", "count_colors", "collect_colors"
+    placed: ClassVar = {"places": 2}
+
+    def scratch(self, scope: Scope, n: int) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: ARG002
+        """Return a cell's bins."""
+        bins = {"bins": LocalMemory(4 * CELL_BINS)}
+        return bins, bins
+
+
 class _Counter:
-    """One counting job: the pictures, their weights, and the notes that kernels leave."""
+    """One counting job: the pictures and their weights."""
 
     def __init__(
         self,
@@ -100,25 +110,20 @@ class _Counter:
         self._weights = weights
         self._pixels = sum(p.pixels for p in pictures)
 
-    @functools.cached_property
-    def _notes(self) -> Buffer:
-        """Notes of kernels whose bins have none."""
-        return self._scope.zeros(4 * NOTES)
-
     def count(self) -> ColorCounts:
         """Count as if all were opaque first; that tells whether there is partial transparency."""
-        partition = self._session.choose(VARIANTS) is PARTITION and self._partition_fits()
-        by_table = self._session.tuned("counting.table_pixels")
+        session, given = self._session, (self._session, self._scope, self._pictures)
+        if self._weights is None and session.choose(VARIANTS) is PARTITION and (pixels := _OpaquePixels(*given)).fits:
+            runs = RunCounter(*given)
+            return pixels.count() or (runs.count() if runs.fits else None) or self._hashed()
+        by_table = session.tuned("counting.table_pixels")
         if any(picture.channels == 4 for picture in self._pictures):
             by_table = max(by_table, FEW_WITH_ALPHA)
-        if not partition and self._pixels <= by_table:
+        if self._pixels <= by_table:
             return self._hashed()
-        with self._session.scope() as inner:
-            counts = self._partitioned(inner) if partition else self._opaque(inner)
-        if counts is not None:
-            return counts
-        runs = RunCounter(self._session, self._scope, self._pictures)
-        return runs.count() if partition and runs.fits else self._hashed()
+        with session.scope() as inner:
+            counts = self._opaque(inner)
+        return counts or self._hashed()
 
     def _launch_over_pixels(self, name: str, notes: Buffer, *args: object) -> None:
         """Run a kernel over all pixels; it adds to its results, so parts of pictures may come in any order."""
@@ -140,49 +145,6 @@ class _Counter:
         limits, weighted = self._session.limits, int(self._weights is not None)
         constants = {"CHANNELS": channels, "WEIGHTED": weighted, "LOADS": int(has_atomic_loads(limits))}
         return self._session.program("histogram/counting.cl", **constants)
-
-    def _noted(self) -> list[int]:
-        return [int(v) for v in self._session.download(self._notes, NOTES, np.uint32)]
-
-    def _partition_fits(self) -> bool:
-        pixels = sum(p.pixels for p in self._pictures)
-        counters = len(self._bands) * self._partition_groups * CELLS
-        return (
-            self._weights is None
-            and 2 * pixels <= self._session.limits.max_alloc
-            and counters <= min(MOST_COUNTERS, self._session.limits.max_alloc // 4)
-        )
-
-    @functools.cached_property
-    def _bands(self) -> list[Band]:
-        return [(p, *rows) for p in self._pictures for rows in p.bands(self._session)]
-
-    @property
-    def _partition_groups(self) -> int:
-        return self._session.tuned("counting.groups_a_unit") * self._session.limits.compute_units
-
-    def _partitioned(self, inner: Scope) -> ColorCounts | None:
-        """Count cell by cell, after partitioning the pixels by cells; None if one is partly transparent."""
-        session, groups = self._session, self._partition_groups
-        partition = Partition(session, inner, self._bands, groups, PARTITION.file, 3)
-        partition.launch("count_cells", self._notes)
-        transparent, alphas, _ = self._noted()
-        if alphas & PARTIAL:
-            return None
-        begins = partition.begins()
-        places = inner.empty(2 * int(begins[-1]))
-        partition.launch("place_pixels", places)
-        # Any number of channels will do; another than the pictures' would be one more program to compile.
-        program = session.program(PARTITION.file, CHANNELS=self._pictures[-1].channels)
-        occupied, where = inner.empty(4 * CELLS), inner.copy_of(begins)
-        memory = LocalMemory(4 * CELL_BINS)
-        session.launch(program.kernel("count_colors"), groups, 1, places, where, occupied, memory)
-        starts = starts_of(session.download(occupied, CELLS, np.uint32))
-        n = int(starts[-1])
-        colors, counts = self._scope.empty(4 * n), self._scope.empty(4 * n)
-        given = (places, where, inner.copy_of(starts))
-        session.launch(program.kernel("collect_colors"), groups, 1, *given, colors, counts, memory)
-        return self._result(colors, counts, starts, transparent, alphas)
 
     def _opaque(self, inner: Scope) -> ColorCounts | None:
         """Count by histogram; None if a pixel is partly transparent."""
@@ -219,10 +181,9 @@ class _Counter:
         slots = min(most, max(SMALLEST_TABLE, min(FIRST_TABLE, 1 << (2 * self._pixels).bit_length())))
         while True:
             with session.scope() as inner:
-                keys, sums = inner.zeros(4 * slots), inner.zeros(4 * slots)
-                session.fill(self._notes, np.zeros(1, np.uint32), 4 * NOTES)
-                self._launch_over_pixels("count_hashed", self._notes, np.uint32(slots - 1), keys, sums)
-                transparent, alphas, full = self._noted()
+                keys, sums, notes = inner.zeros(4 * slots), inner.zeros(4 * slots), inner.zeros(4 * NOTES)
+                self._launch_over_pixels("count_hashed", notes, np.uint32(slots - 1), keys, sums)
+                transparent, alphas, full = (int(v) for v in session.download(notes, NOTES, np.uint32))
                 if not full:
                     return self._ordered(inner, keys, sums, slots, transparent, alphas)
             if slots == most:
@@ -262,14 +223,5 @@ class _Counter:
     def _result(
         self, colors: Buffer, counts: Buffer, starts: npt.NDArray[np.uint32], transparent: int, alphas: int
     ) -> ColorCounts:
-        pixels = self._pixels if self._weights is None else sum(map(total_weight, self._weights))
-        return ColorCounts(
-            n_colors=int(starts[-1]),
-            colors=colors,
-            counts=counts,
-            cell_starts=starts,
-            total=pixels - transparent,
-            transparent=transparent,
-            partial=bool(alphas & PARTIAL),
-            clear=transparent > 0 or bool(alphas & CLEAR),
-        )
+        weight = self._pixels if self._weights is None else sum(map(total_weight, self._weights))
+        return ColorCounts.of_notes(colors, counts, starts, weight, (transparent, alphas))

@@ -31,6 +31,16 @@ class ColorCounts:
     clear: bool  # whether an alpha is 0, whatever its weight
     wide: bool = False
 
+    @classmethod
+    def of_notes(
+        cls, colors: Buffer, counts: Buffer, cell_starts: npt.NDArray[np.uint32], weight: int, notes: tuple[int, int]
+    ) -> ColorCounts:
+        """Counts in uint32 of pixels of some weight; `notes`: that of alpha 0, and which alpha values there are."""
+        transparent, alphas = notes
+        partial, clear = bool(alphas & PARTIAL), transparent > 0 or bool(alphas & CLEAR)
+        found = int(cell_starts[-1]), colors, counts, cell_starts
+        return cls(*found, weight - transparent, transparent, partial, clear)
+
     def to_host(self, session: Session) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.unsignedinteger]]:
         """Copy colours (n_colors, 4) uint8 and counts (n_colors,) to the host."""
         packed = session.download(self.colors, self.n_colors, np.uint32)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from clquant.histogram.bins import CELLS, CODES, Bins
 from clquant.histogram.counting import count_colors
-from clquant.histogram.counts import ColorCounts
+from clquant.histogram.counts import CLEAR, ColorCounts
 from clquant.histogram.device_table import add_counts
 from clquant.histogram.merging import MAX_NARROW, HostCounts, codes_of, colors_of
 from clquant.images import Picture
@@ -82,16 +82,8 @@ def added(session: Session, scope: Scope, parts: Sequence[DeviceCounts]) -> Colo
                     given = own.upload(part.colors), own.upload(part.counts), n, _TYPES[part.counts.dtype.name]
                     add_counts(session, given, (bins.buffer, "uint"))
         where, starts, _ = bins.starts(inner)
-        n = int(starts[-1])
-        colors, counts = bins.collected(scope, 0, where, n)
+        colors, counts = bins.collected(scope, 0, where, int(starts[-1]))
         bins.leave()
-    return ColorCounts(
-        n_colors=n,
-        colors=colors,
-        counts=counts,
-        cell_starts=starts,
-        total=sum(part.total for part in parts),
-        transparent=sum(part.transparent for part in parts),
-        partial=False,
-        clear=any(part.clear for part in parts),
-    )
+    transparent, clear = sum(part.transparent for part in parts), any(part.clear for part in parts)
+    weight = transparent + sum(part.total for part in parts)
+    return ColorCounts.of_notes(colors, counts, starts, weight, (transparent, CLEAR * clear))

@@ -1,105 +1,106 @@
-"""Counting colours with alpha on CPUs: runs of equal pixels are partitioned by cell of the RGBA cube, then sorted."""
+"""Counting colours on CPUs: pixels, or runs of equal ones, are partitioned by cell of the colour cube, then counted."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant.histogram.bins import NOTES
-from clquant.histogram.counts import CLEAR, PARTIAL, ColorCounts
+from clquant.histogram.counts import PARTIAL, ColorCounts
 from clquant.histogram.merging import spread_bits
 from clquant.images import Picture
-from clquant.runtime import Buffer, LocalMemory, Scope, Session
+from clquant.runtime import LocalMemory, Scope, Session
 
-CELLS = 1 << 16
 _DIGITS = 256
-_FILE = "histogram/runs.cl"
 # Most counters that the work-groups may need together.
 _MOST_COUNTERS = 1 << 24
-Band = tuple[Picture, int, int]  # and its rows, half-open
 
 
-class RunCounter:
-    """Counts pictures of less than 2^32 pixels on a CPU; `scope` owns the result."""
+class Partition:
+    """Counts pictures of less than 2^32 pixels, by work-groups with counters of their own; `scope` owns the result."""
+
+    file: ClassVar[str]
+    channels: ClassVar[int]  # of the cube whose cells have 16 values a side
+    # Kernels that count what cells get, place it there, count each cell's colours, and collect these.
+    kernels: ClassVar[tuple[str, str, str, str]]
+    placed: ClassVar[Mapping[str, int]]  # what is placed in cells, and its bytes per pixel
 
     def __init__(self, session: Session, scope: Scope, pictures: Sequence[Picture]) -> None:
         self._session = session
         self._scope = scope
         self._pictures = pictures
         self._bands = [(p, *rows) for p in pictures for rows in p.bands(session)]
+        self._cells = 1 << 4 * self.channels
         groups = session.tuned("counting.groups_a_unit") * session.limits.compute_units
-        self._groups = min(groups, _MOST_COUNTERS // (CELLS * len(self._bands)))
+        self._groups = min(groups, _MOST_COUNTERS // (self._cells * len(self._bands)))
+        self._pixels = sum(picture.pixels for picture in pictures)
 
     @property
     def fits(self) -> bool:
-        """Whether there is room for the counters, and for as many runs as there are pixels."""
-        pixels = sum(picture.pixels for picture in self._pictures)
-        counters = len(self._bands) * self._groups * CELLS
-        return self._groups > 0 and 4 * max(pixels, counters) <= self._session.limits.max_alloc
+        """Whether there is room for the counters, and for all pixels in cells."""
+        counters = len(self._bands) * self._groups * self._cells
+        largest = max(4 * counters, max(self.placed.values()) * self._pixels)
+        return self._groups > 0 and largest <= self._session.limits.max_alloc
 
-    def count(self) -> ColorCounts:
-        """The distinct colours, as `clquant.histogram.counting.count_colors` gives them where some have alpha."""
-        session, groups = self._session, self._groups
+    def scratch(self, scope: Scope, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return further arguments of the last two kernels, where n pixels or runs are in cells."""
+        raise NotImplementedError
+
+    def count(self) -> ColorCounts | None:
+        """Count the colours; None if there are partly transparent ones, for which the cube has no cells."""
+        session = self._session
+        count, place, count_colors, collect = self.kernels
         with session.scope() as inner:
-            notes = inner.zeros(4 * NOTES)
-            partition = Partition(session, inner, self._bands, groups, _FILE, 4)
-            partition.launch("count_runs", notes)
-            begins = partition.begins()
-            runs = int(begins[-1])
-            places, lengths = inner.empty(2 * runs), inner.empty(4 * runs)
-            partition.launch("place_runs", places, lengths)
-            program = session.program(_FILE, CHANNELS=self._pictures[-1].channels)
-            where, occupied = inner.copy_of(begins), inner.empty(4 * CELLS)
-            spare = inner.empty(2 * runs), inner.empty(4 * runs)
-            given = where, places, lengths, *spare, occupied, LocalMemory(4 * _DIGITS)
-            session.launch(program.kernel("sort_runs"), groups, 1, *given)
-            starts = starts_of(session.download(occupied, CELLS, np.uint32))
-            n = int(starts[-1])
-            colors, counts = self._scope.empty(4 * n), self._scope.empty(4 * n)
-            collected = where, places, lengths, inner.copy_of(starts), colors, counts
-            session.launch(program.kernel("collect_runs"), groups, 1, *collected)
+            shape = len(self._bands) * self._groups, self._cells
+            counters, notes = inner.zeros(4 * shape[0] * shape[1]), inner.zeros(4 * NOTES)
+            partition = inner.copy_of(spread_bits(self.channels)), counters
+            self._over_bands(count, *partition, notes=notes)
             transparent, alphas, _ = (int(v) for v in session.download(notes, NOTES, np.uint32))
-        return ColorCounts(
-            n_colors=n,
-            colors=colors,
-            counts=counts,
-            cell_starts=starts,
-            total=sum(picture.pixels for picture in self._pictures) - transparent,
-            transparent=transparent,
-            partial=bool(alphas & PARTIAL),
-            clear=bool(alphas & CLEAR),
-        )
+            if alphas & PARTIAL and self.channels == 3:
+                return None
+            counted = session.download(counters, shape, np.uint32)
+            begins = starts_of(counted.sum(axis=0, dtype=np.uint64))
+            # Where each group's part of a cell begins.
+            session.write(counters, begins[:-1] + (np.cumsum(counted, axis=0, dtype=np.uint32) - counted))
+            placed = {name: inner.empty(nbytes * int(begins[-1])) for name, nbytes in self.placed.items()}
+            self._over_bands(place, *partition, **placed)
+            # Any number of channels will do; another than the pictures' would be one more program to compile.
+            program = session.program(self.file, CHANNELS=self._pictures[-1].channels)
+            occupied, cells = inner.empty(4 * self._cells), {**placed, "begins": inner.copy_of(begins)}
+            counting, collecting = self.scratch(inner, int(begins[-1]))
+            session.launch(program.kernel(count_colors), self._groups, 1, **cells, occupied=occupied, **counting)
+            starts = starts_of(session.download(occupied, self._cells, np.uint32))
+            n = int(starts[-1])
+            found = {"colors": self._scope.empty(4 * n), "counts": self._scope.empty(4 * n)}
+            given = {**cells, **found, "starts": inner.copy_of(starts), **collecting}
+            session.launch(program.kernel(collect), self._groups, 1, **given)
+        return ColorCounts.of_notes(**found, cell_starts=starts, weight=self._pixels, notes=(transparent, alphas))
 
-
-class Partition:
-    """Pixels of bands put in order of the cells of their colours, by work-groups with counters of their own."""
-
-    def __init__(
-        self, session: Session, scope: Scope, bands: list[Band], groups: int, file: str, channels: int
-    ) -> None:
-        self._session, self._bands, self._groups, self._file = session, bands, groups, file
-        self._shape = len(bands) * groups, 1 << 4 * channels
-        self._counters = scope.zeros(4 * self._shape[0] * self._shape[1])
-        self._spread = scope.copy_of(spread_bits(channels))
-
-    def launch(self, name: str, *results: Buffer) -> None:
+    def _over_bands(self, name: str, *partition: Any, **results: Any) -> None:
         """Run a kernel over every band, each with its own rows of counters."""
-        session, groups = self._session, self._groups
+        session, (spread, counters) = self._session, partition
         for number, (picture, row0, row1) in enumerate(self._bands):
             with session.scope() as scope:
                 pixels = picture.upload(session, scope, row0, row1)
-                kernel = session.program(self._file, CHANNELS=picture.channels).kernel(name)
-                size, row = np.uint32((row1 - row0) * picture.width), np.uint32(number * groups)
-                session.launch(kernel, groups, 1, pixels, size, self._spread, row, self._counters, *results)
+                kernel = session.program(self.file, CHANNELS=picture.channels).kernel(name)
+                size, row = np.uint32((row1 - row0) * picture.width), np.uint32(number * self._groups)
+                session.launch(kernel, self._groups, 1, pixels, size, spread, row, counters, **results)
 
-    def begins(self) -> npt.NDArray[np.uint32]:
-        """Turn counts into the place where each group's pixels of a cell begin; return where cells begin."""
-        counted = self._session.download(self._counters, self._shape, np.uint32)
-        begins = starts_of(counted.sum(axis=0, dtype=np.uint64))
-        self._session.write(self._counters, begins[:-1] + (np.cumsum(counted, axis=0, dtype=np.uint32) - counted))
-        return begins
+
+class RunCounter(Partition):
+    """Runs of equal pixels by cells of the RGBA cube, which are sorted."""
+
+    file, channels = "histogram/runs.cl", 4
+    kernels = "count_runs", "place_runs", "sort_runs", "collect_runs"
+    placed: ClassVar = {"places": 2, "lengths": 4}
+
+    def scratch(self, scope: Scope, n: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return as much room again, and counters of digits."""
+        spare = {"spare_places": scope.empty(2 * n), "spare_lengths": scope.empty(4 * n)}
+        return {**spare, "digits": LocalMemory(4 * _DIGITS)}, {}
 
 
 def starts_of(occupied: npt.NDArray[np.unsignedinteger]) -> npt.NDArray[np.uint32]:
