@@ -46,7 +46,6 @@ typedef uint cl_mem_fence_flags;
 #define CLK_LOCAL_MEM_FENCE 1
 #define CLK_GLOBAL_MEM_FENCE 2
 void __attribute__((overloadable, convergent)) barrier(cl_mem_fence_flags);
-void OVERLOADED_ mem_fence(cl_mem_fence_flags);
 
 /* What takes a few instructions is written out, as OpenCL defines it: the library's functions are called by PoCL, and
  * callers keep no vector in a register over a call. */
@@ -104,11 +103,6 @@ BITS_(int, uint, long, 32)
 BITS_(long, ulong, __int128, 64)
 HIGH_PRODUCTS_(short8, int8)
 HIGH_PRODUCTS_(short16, int16)
-INLINE_ uchar16 add_sat(uchar16 x, uchar16 y)
-{
-    const uchar16 sum = x + y;
-    return sum < x ? (uchar16)255 : sum;
-}
 CHOICE_(float, int)
 VECTORS_OF_(FLOAT_SELECT_, float, int)
 SCALAR_SELECT_(short, ushort)
@@ -169,16 +163,11 @@ VECTORS_MOVED_(float)
 
 #define ATOMIC_(type, space)                                            \
     type OVERLOADED_ atomic_add(volatile space type *, type);           \
-    type OVERLOADED_ atomic_sub(volatile space type *, type);           \
     type OVERLOADED_ atomic_inc(volatile space type *);                 \
-    type OVERLOADED_ atomic_dec(volatile space type *);                 \
-    type OVERLOADED_ atomic_xchg(volatile space type *, type);          \
     type OVERLOADED_ atomic_cmpxchg(volatile space type *, type, type); \
     type OVERLOADED_ atomic_min(volatile space type *, type);           \
     type OVERLOADED_ atomic_max(volatile space type *, type);           \
-    type OVERLOADED_ atomic_and(volatile space type *, type);           \
-    type OVERLOADED_ atomic_or(volatile space type *, type);            \
-    type OVERLOADED_ atomic_xor(volatile space type *, type);
+    type OVERLOADED_ atomic_or(volatile space type *, type);
 ATOMIC_(int, __global)
 ATOMIC_(uint, __global)
 ATOMIC_(int, __local)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import copy
-import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -15,7 +14,7 @@ import PIL.Image
 
 from clquant.flow.executors import executor_of
 from clquant.images import detached
-from clquant.runtime import CommandQueue, Siblings, is_page_locked
+from clquant.runtime import CommandQueue, is_page_locked, thread_queue
 
 
 def stream(engine: Any, images: Iterable[Any], method: str, depth: int, arguments: dict[str, Any]) -> Iterator[Any]:
@@ -37,12 +36,13 @@ def stream_by_threads(
     raised at its turn; what was begun by then is finished and dropped.
     """
     pending: collections.deque[Future[Any]] = collections.deque()
-    images = unshared(given)
-    with _own_queues(engine) as give_queue, ThreadPoolExecutor(depth, thread_name_prefix="clquant-stream") as pool:
+    images, queue = unshared(given), engine.get_params().get("queue")
+    with ThreadPoolExecutor(depth, thread_name_prefix="clquant-stream") as pool:
 
         def call(image: Any) -> Any:
             own = copy.copy(engine)
-            give_queue(own)
+            if isinstance(queue, CommandQueue):
+                own.queue = thread_queue(queue)
             return getattr(own, method)(image, **arguments)
 
         def begin() -> bool:
@@ -69,26 +69,6 @@ def stream_by_threads(
         finally:
             for future in pending:
                 future.cancel()
-
-
-@contextlib.contextmanager
-def _own_queues(engine: Any) -> Iterator[Callable[[Any], None]]:
-    """Give copies of the engine a queue of this thread, where the engine has one."""
-    queue = engine.get_params().get("queue")
-    if not isinstance(queue, CommandQueue):
-        yield lambda _: None
-        return
-    siblings, of_thread = Siblings(queue), threading.local()
-
-    def give(own: Any) -> None:
-        if not hasattr(of_thread, "queue"):
-            of_thread.queue = siblings.lend()
-        own.queue = of_thread.queue
-
-    try:
-        yield give
-    finally:
-        siblings.give_back()
 
 
 def unshared(images: Iterable[Any]) -> Iterator[Any]:

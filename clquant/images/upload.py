@@ -1,9 +1,14 @@
-"""Host pictures on their way to a device, in parts, so that transfers and kernels overlap."""
+"""Host pictures on their way to a device, in parts, so that transfers and kernels overlap.
+
+Parts are queued one after another by the calling thread. An upload returns at once where the pixels are page-locked,
+else when they were read, and a result in page-locked memory is awaited at the end only (`HostResult`), so one part's
+kernels run while the next one's pixels are on their way.
+"""
 
 from __future__ import annotations
 
 from clquant.images.decode import Samples
-from clquant.runtime import Buffer, Scope, Session, Upload, overlap_bands
+from clquant.runtime import STAGED_BYTES, Buffer, Scope, Session, Upload
 
 PARTS_AHEAD = 1  # of a picture sent in parts: begun before they are needed; two delay downloads
 PAGEABLE_PART = 96 << 20  # bytes; smaller ones are staged at a lower rate than is gained
@@ -13,9 +18,17 @@ PARTS_THERE = 4  # at most, of a picture that is on the device: enough for resul
 def parts(
     session: Session, height: int, row_bytes: int, pinned: bool, multiple_of: int = 1, there: bool = False
 ) -> list[tuple[int, int]]:
-    """Return bands of rows of a host picture, half-open, so that transfers and kernels overlap."""
-    least = -(-height // PARTS_THERE) * row_bytes if there else 0
-    return overlap_bands(session, height, row_bytes, multiple_of, max(least, 0 if pinned else PAGEABLE_PART))
+    """Divide a host picture into bands of rows, half-open, whose copies and kernels overlap, or as memory allows.
+
+    `row_bytes` are those of the largest buffer of a band; every band but the last has a multiple of `multiple_of` rows.
+    """
+    most = max(session.limits.max_alloc // max(row_bytes, 1), 1)
+    if not session.limits.unified_memory and height * row_bytes >= STAGED_BYTES:
+        of_its_kind = -(-height // PARTS_THERE) * row_bytes if there else 0
+        least = max(STAGED_BYTES, of_its_kind, 0 if pinned else PAGEABLE_PART)
+        most = min(most, max(-(-height // session.tuned("transfer.bands")), -(-least // max(row_bytes, 1))))
+    rows = max(most // multiple_of, 1) * multiple_of
+    return [(row0, min(row0 + rows, height)) for row0 in range(0, height, rows)]
 
 
 class SentRows:

@@ -123,8 +123,8 @@ class _Batch:
             colors["offsets"], packed = scope.copy_of(offsets), scope.empty(4 * int(offsets[-1]))
             firsts = scope.empty(4 * count * params.n_colors)
             self._count_colors(scope, scope.copy_of(pixels), packed, colors, firsts)
-            wanted = (colors["found"], (count, 2), np.uint32), (firsts, (count, params.n_colors), np.uint32)
-            found, listed = session.download_all(wanted)
+            found = session.download(colors["found"], (count, 2), np.uint32)
+            listed = session.download(firsts, (count, params.n_colors), np.uint32)
             distinct, alphas = found[:, 0].astype(np.int64), found[:, 1]
             exact = (distinct <= params.n_colors - (alphas & TRANSPARENT)) & params.keep_exact
             own = {int(i): _sorted(listed[i, : distinct[i]]) for i in np.flatnonzero(exact)}

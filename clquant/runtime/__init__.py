@@ -12,9 +12,9 @@ from clquant.runtime.device.discovery import (
     profiling_queue,
     remarks,
     sibling_queue,
+    thread_queue,
 )
 from clquant.runtime.device.limits import Limits
-from clquant.runtime.device.siblings import Siblings
 from clquant.runtime.errors import (
     BuildError,
     ClquantError,
@@ -45,12 +45,13 @@ from clquant.runtime.session import LocalMemory, Session
 from clquant.runtime.total import Total
 from clquant.runtime.transfer.copy import Upload
 from clquant.runtime.transfer.host_result import HostResult, empty_pinned
-from clquant.runtime.transfer.overlap import overlap_bands
 from clquant.runtime.transfer.readback import Readback
 from clquant.runtime.transfer.rows import Rows, array_over, copy_rows
+from clquant.runtime.transfer.staging import SMALLEST as STAGED_BYTES
 
 __all__ = [
     "NVIDIA_FENCE",
+    "STAGED_BYTES",
     "Array",
     "Buffer",
     "BuildError",
@@ -79,7 +80,6 @@ __all__ = [
     "Rows",
     "Scope",
     "Session",
-    "Siblings",
     "StoppedError",
     "Total",
     "Upload",
@@ -99,7 +99,6 @@ __all__ = [
     "kernel_for_group",
     "list_devices",
     "open_session",
-    "overlap_bands",
     "philox4x32",
     "profile",
     "profiling_queue",
@@ -107,4 +106,5 @@ __all__ = [
     "remarks",
     "seed_key",
     "sibling_queue",
+    "thread_queue",
 ]

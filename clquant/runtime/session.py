@@ -132,20 +132,6 @@ class Session:
         """Download a buffer's bytes into a C-contiguous host array; waits for everything queued before."""
         read_buffer(self.queue, self.limits, array, buffer, offset)
 
-    def download_all(self, wanted: Sequence[tuple[cl.Buffer, Shape, npt.DTypeLike]]) -> list[npt.NDArray[Any]]:
-        """Download several buffers; if host and device share memory, with one wait for all."""
-        if not self.limits.unified_memory:
-            return [self.download(*each) for each in wanted]
-        arrays = [np.empty(shape, dtype) for _, shape, dtype in wanted]
-        with device_errors("copying from the device"):
-            for array, (buffer, _, _) in zip(arrays, wanted, strict=True):
-                if array.size:
-                    event = cl.enqueue_copy(self.queue, array, buffer, is_blocking=False)
-                    order_commands(self.queue)
-                    record("download", False, event)
-            self.queue.finish()
-        return arrays
-
     def download_later(
         self, scope: Scope, array: npt.NDArray[Any], buffer: cl.Buffer, offset: int = 0
     ) -> cl.Event | None:

@@ -16,7 +16,7 @@ def on_its_way(queue, monkeypatch):
     def locked(pixels):
         monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
         monkeypatch.setattr(fit, "PREPARED_PIXELS", 0)
-        monkeypatch.setattr(runtime.transfer.overlap, "SMALLEST", 0)
+        monkeypatch.setattr("clquant.images.upload.STAGED_BYTES", 0)
         monkeypatch.setattr("clquant.images.upload.PAGEABLE_PART", 0)
         array = runtime.empty_pinned(pixels.shape, queue=queue)
         array[...] = pixels

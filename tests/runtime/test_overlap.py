@@ -21,7 +21,6 @@ from clquant.images import upload
 from clquant.palette import engine
 from clquant.runtime.memory import scope as memory
 from clquant.runtime.transfer import copy
-from clquant.runtime.transfer import overlap as overlap_module
 from clquant.runtime.transfer import staging as staging_module
 
 
@@ -31,7 +30,7 @@ def session(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch, copies
     for name in ("SMALLEST", "SMALLEST_DOWN", "UNAWAITED_BYTES"):
         monkeypatch.setattr(copy, name, 0)
     monkeypatch.setattr(upload, "PAGEABLE_PART", 5000)
-    monkeypatch.setattr(overlap_module, "SMALLEST", 4096)
+    monkeypatch.setattr(upload, "STAGED_BYTES", 4096)
     for name, value in (("CHUNK_BYTES", 1000), ("LEAST_PER_LANE", 1)):
         monkeypatch.setattr(staging_module, name, value)
     monkeypatch.setattr(staging_module, "_stagings", type(staging_module._stagings)())
@@ -43,7 +42,7 @@ def session(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch, copies
 @pytest.mark.parametrize(("bands", "rows"), [(1, 64), (2, 32), (4, 16), (8, 12), (64, 12)])  # 4096 bytes are 13 rows
 def test_bands_are_of_whole_multiples(session: runtime.Session, bands: int, rows: int) -> None:
     with runtime.force_tuning({"transfer.bands": bands}):
-        assert runtime.overlap_bands(session, 64, 333, multiple_of=2) == [
+        assert upload.parts(session, 64, 333, True, multiple_of=2) == [
             (row, min(row + rows, 64)) for row in range(0, 64, rows)
         ]
 
@@ -66,7 +65,7 @@ def test_rows_that_keep_a_device_busy(session: runtime.Session) -> None:
 
 
 def test_shared_memory_takes_one_band(queue: runtime.CommandQueue) -> None:
-    assert runtime.overlap_bands(runtime.open_session(queue), 10, 1 << 20) == [(0, 10)]
+    assert upload.parts(runtime.open_session(queue), 10, 1 << 20, True) == [(0, 10)]
 
 
 def test_a_profile_sees_every_copy(session: runtime.Session, rng: np.random.Generator) -> None:
@@ -139,7 +138,7 @@ def test_a_callback_may_run_the_same_engine_and_others(
 
 def test_bands_respect_the_largest_allocation(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=1000")
-    assert runtime.overlap_bands(runtime.open_session(queue), 25, 100, multiple_of=4) == [
+    assert upload.parts(runtime.open_session(queue), 25, 100, True, multiple_of=4) == [
         (0, 8), (8, 16), (16, 24), (24, 25)
     ]  # fmt: skip
 

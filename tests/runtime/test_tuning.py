@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from clquant import runtime
+from clquant.images import upload
 from clquant.palette import engine
 from clquant.runtime.program import tuning
-from clquant.runtime.transfer import overlap
 from portability.hashes import golden
 from portability.jobs import JOBS, digest
 
@@ -62,11 +62,11 @@ def test_any_number_of_bands_gives_the_same_pixels(
     queue: runtime.CommandQueue, sample: np.ndarray, bands: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
-    monkeypatch.setattr(overlap, "SMALLEST", 1 << 12)
+    monkeypatch.setattr(upload, "STAGED_BYTES", 1 << 12)
     palette = runtime_palette()
     expected = engine.predict(sample, palette, queue=queue)
     with runtime.force_tuning({"transfer.bands": bands}):
-        found = runtime.overlap_bands(runtime.open_session(queue), *sample.shape[:2])
+        found = upload.parts(runtime.open_session(queue), *sample.shape[:2], True)
         assert abs(len(found) - bands) <= bands // 8
         assert np.array_equal(engine.predict(sample, palette, queue=queue), expected)
 

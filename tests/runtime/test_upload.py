@@ -31,16 +31,6 @@ def test_aligned_arrays_keep_shape_and_values(rng: np.random.Generator) -> None:
     assert aligned(even) is even
 
 
-def test_several_buffers_come_at_once(queue: Any, rng: np.random.Generator) -> None:
-    session = runtime.open_session(queue)
-    arrays = [rng.integers(0, 256, shape, dtype).astype(dtype) for shape, dtype in (((3, 5), "u1"), ((700,), "u4"))]
-    with session.scope() as scope:
-        wanted = [(scope.copy_of(array), array.shape, array.dtype) for array in arrays]
-        found = session.download_all([*wanted, (scope.empty(4), (0, 3), np.uint8)])
-    for got, array in zip(found, [*arrays, np.zeros((0, 3), np.uint8)], strict=True):
-        np.testing.assert_array_equal(got, array)
-
-
 def test_nothing_waits_for_small_copies(queue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
     monkeypatch.setattr(copy, "MOST_UNDER_WAY", 8)

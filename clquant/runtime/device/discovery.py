@@ -6,13 +6,15 @@ import collections
 import os
 import threading
 import weakref
+from typing import Any, cast
 
 import pyopencl as cl
 
 from clquant.runtime.device.fitness import unfit, warn_if_unfit
 from clquant.runtime.device.fork import check_process
 from clquant.runtime.device.vendors import registered
-from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType, NoDeviceError
+from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType, NoDeviceError, device_errors
+from clquant.runtime.memory.pinned import CONTEXTS_KEPT
 from clquant.runtime.program.caches import avoid_unwritable_caches
 
 DEVICE_VARIABLE = "CLQUANT_DEVICE"
@@ -26,15 +28,16 @@ _lock = threading.Lock()
 _contexts: dict[int, cl.Context] = {}
 _per_thread = threading.local()
 _Queues = collections.deque[cl.CommandQueue]
-# By device, the queues of ended threads, for the next threads: what is kept for a queue's next job goes with the queue.
-_idle_queues: collections.defaultdict[int, _Queues] = collections.defaultdict(_Queues)
+# By context, device and properties, the queues of ended threads for the next threads: what is kept for a queue's next
+# job goes with the queue. With their context, as Intel's runtime does not keep it for a queue.
+_idle_queues: collections.OrderedDict[tuple[int, int, int], tuple[cl.Context, _Queues]] = collections.OrderedDict()
 
 
 class _Lease:
     """A thread's hold on a queue; dropped, the queue is free for the next thread."""
 
-    def __init__(self, queue: cl.CommandQueue, idle: _Queues) -> None:
-        self.queue = queue
+    def __init__(self, context: cl.Context, queue: cl.CommandQueue, idle: _Queues) -> None:
+        self._context, self.queue = context, queue
         weakref.finalize(self, idle.append, queue).atexit = False
 
 
@@ -206,30 +209,52 @@ def default_queue(device: cl.Device | str | None = None) -> cl.CommandQueue:
     if not isinstance(chosen, cl.Device):
         raise InvalidType(f"device is a {type(chosen).__name__}; allowed: a pyopencl.Device, a name or None")
     warn_if_unfit(chosen)
-    key = chosen.int_ptr
-    leases: dict[int, _Lease] = _per_thread.__dict__.setdefault("leases", {})
+    try:
+        with _lock:
+            if chosen.int_ptr not in _contexts:
+                _contexts[chosen.int_ptr] = cl.Context([chosen])
+            context = _contexts[chosen.int_ptr]
+    except cl.Error as error:
+        raise DeviceError(f"{describe(chosen)} gives no context: {error}") from error
+    return _own_queue(context, chosen)
+
+
+def thread_queue(queue: cl.CommandQueue) -> cl.CommandQueue:
+    """This thread's own in-order queue on the context and device of another; it profiles if that does."""
+    with device_errors("looking at queue"):
+        properties, context = _profiling(queue), queue.context
+    return _own_queue(context, queue.device, properties)
+
+
+def _own_queue(context: cl.Context, device: cl.Device, properties: int = 0) -> cl.CommandQueue:
+    """This thread's queue, or one of an ended thread, or a new one."""
+    key = context.int_ptr, device.int_ptr, int(properties)
+    leases: dict[tuple[int, int, int], _Lease] = _per_thread.__dict__.setdefault("leases", {})
     if key not in leases:
         with _lock:
-            idle = _idle_queues[key]
+            _, idle = _idle_queues.setdefault(key, (context, _Queues()))
+            _idle_queues.move_to_end(key)
+            while len(_idle_queues) > CONTEXTS_KEPT:
+                _idle_queues.popitem(last=False)
         try:
             own = idle.pop()
         except IndexError:
-            own = _new_queue(chosen)
-        leases[key] = _Lease(own, idle)
+            own = _new_queue(context, device, properties)
+        leases[key] = _Lease(context, own, idle)
     return leases[key].queue
 
 
-def _new_queue(device: cl.Device) -> cl.CommandQueue:
-    """Make an in-order queue on the process's context of a device."""
-    key = device.int_ptr
+def forget_idle_queues() -> None:
+    """Forget the queues that no thread has."""
+    with _lock:
+        _idle_queues.clear()
+
+
+def _new_queue(context: cl.Context, device: cl.Device, properties: int = 0) -> cl.CommandQueue:
     try:
-        with _lock:
-            if key not in _contexts:
-                _contexts[key] = cl.Context([device])
-            context = _contexts[key]
-        return cl.CommandQueue(context, device)
+        return cl.CommandQueue(context, device, properties=cast(Any, properties))
     except cl.Error as error:
-        raise DeviceError(f"{describe(device)} gives no context or queue: {error}") from error
+        raise DeviceError(f"{describe(device)} gives no queue: {error}") from error
 
 
 def profiling_queue(device: cl.Device | None = None) -> cl.CommandQueue:
@@ -241,18 +266,16 @@ def profiling_queue(device: cl.Device | None = None) -> cl.CommandQueue:
         As `default_queue`.
     """
     queue = default_queue(device)
-    return cl.CommandQueue(queue.context, queue.device, properties=cl.command_queue_properties.PROFILING_ENABLE)
+    return _new_queue(queue.context, queue.device, cl.command_queue_properties.PROFILING_ENABLE)
 
 
 def sibling_queue(queue: cl.CommandQueue) -> cl.CommandQueue:
     """Make an in-order queue on the context and device of another; it profiles if that does."""
-    profiling = cl.command_queue_properties.PROFILING_ENABLE
-    try:
-        if queue.properties & profiling:
-            return cl.CommandQueue(queue.context, queue.device, properties=profiling)
-        return cl.CommandQueue(queue.context, queue.device)
-    except cl.Error as error:
-        raise DeviceError(f"{describe(queue.device)} gives no further queue: {error}") from error
+    return _new_queue(queue.context, queue.device, _profiling(queue))
+
+
+def _profiling(queue: cl.CommandQueue) -> int:
+    return queue.properties & cl.command_queue_properties.PROFILING_ENABLE
 
 
 def common_queue(arrays: tuple[cl.array.Array, ...]) -> cl.CommandQueue | None:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import pathlib
 import re
 from typing import Any
 
 import pyopencl as cl
 
-from clquant.runtime.device.host_memory import host_memory
 from clquant.runtime.errors import InvalidArgument, text_of
 from clquant.runtime.program.pocl import PLATFORM
 
 ENVIRONMENT = "CLQUANT_LIMITS"
 POCL_MEMORY_VARIABLE = "POCL_MEMORY_LIMIT"
+# Limits of the control group that the process sees as its own, as in a container: versions 2 and 1.
+CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 # Every device has some of these; OpenCL's embedded profile asks for 1 KiB of local memory, and more for buffers.
 _AT_LEAST = {"work_group": 1, "local_memory": 1 << 10, "max_alloc": 16, "global_memory": 16, "compute_units": 1}
 
@@ -105,6 +107,20 @@ def _host_memory(device: cl.Device) -> int:
     if device.platform.name == PLATFORM and os.environ.get(POCL_MEMORY_VARIABLE):
         return stated
     return host_memory() or stated
+
+
+def host_memory() -> int | None:
+    """Bytes of the host's memory that this process may have at most, or None where the system does not tell."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+    for path in CGROUP_LIMITS:
+        try:
+            total = min(total, int(pathlib.Path(path).read_text(encoding="ascii")))
+        except (ValueError, OSError):  # "max", or no such control group
+            continue
+    return total
 
 
 def _compute_capability(device: cl.Device, extensions: set[str]) -> int:

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import pyopencl as cl
 
+from clquant.runtime.device.discovery import forget_idle_queues
 from clquant.runtime.device.fork import check_process
-from clquant.runtime.device.siblings import clear_siblings
 from clquant.runtime.memory.buffer_pool import BUFFER_POOL
 from clquant.runtime.memory.pinned import clear_pinned
 from clquant.runtime.memory.scope import Scope
@@ -121,6 +121,6 @@ def release_memory() -> None:
     check_process()
     JOB_CACHE.clear()
     BUFFER_POOL.clear()
-    clear_siblings()
+    forget_idle_queues()
     clear_stagings()
     clear_pinned()

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
-from clquant.runtime.device.host_memory import host_memory
+from clquant.runtime.device.limits import host_memory
 from clquant.runtime.driver_calls import driver_call
 from clquant.runtime.memory.buffer_pool import BufferPool
 
