@@ -193,7 +193,7 @@ class IndexedImage:
         try:
             options = {**own_options(image, name, options), **more, **options}
             image.save(out, "PPM" if name == "PBM" else name, **options)
-        except ClquantError:
+        except (ClquantError, MemoryError):
             raise
         except Exception as error:  # Pillow's encoders raise many kinds on options that they do not like
             raise InvalidArgument(f"cannot write the picture as {format!r}: {error}") from error

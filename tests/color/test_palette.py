@@ -223,3 +223,12 @@ def test_wrong_outputs_leave_no_file(rgba, tmp_path):
     with pytest.raises(FileError, match="missing"):
         rgba.save(tmp_path / "missing" / "a.png")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_memory_that_runs_out_is_no_wrong_picture(monkeypatch):
+    def save(*_args, **_options):
+        raise MemoryError
+
+    monkeypatch.setattr(PIL.Image.Image, "save", save)
+    with pytest.raises(MemoryError):
+        IndexedImage([[0, 1]], ["black", "white"]).to_bytes("BMP")
