@@ -23,11 +23,12 @@ _NAMES = "original", "result"
 
 @dataclass(frozen=True)
 class Pair:
-    """Two pictures of 8-bit samples and one shape; samples of another number of axes are rows of single samples."""
+    """Two pictures of one shape; samples of another number of axes are rows of single samples."""
 
     first: Picture
     second: Picture
     shape: tuple[int, ...]
+    levels: bool = True  # of 8 bits, which a device compares
 
     @property
     def height(self) -> int:
@@ -45,6 +46,8 @@ class Pair:
 
     def on_host(self, queue: CommandQueue | None) -> tuple[Numbers, Numbers]:
         """Both as arrays (H, W, C) on the host."""
+        if self.first.array is not None and self.second.array is not None:
+            return self.first.array, self.second.array
         session = self.open(queue)
         return self.first.on_host(session), self.second.on_host(session)
 
@@ -64,7 +67,7 @@ def pieces(pair: Pair, overlap: int = 0) -> Iterator[Pair]:
     for end in [*range(rows, pair.height, rows), pair.height]:
         one = _rows(pair.first, begin, end)
         other = one if pair.second is pair.first else _rows(pair.second, begin, end)
-        yield Pair(one, other, (end - begin, *pair.shape[1:]))
+        yield replace(pair, first=one, second=other, shape=(end - begin, *pair.shape[1:]))
         begin = max(end - overlap, 0)
 
 
@@ -86,28 +89,22 @@ def host_rows(
 ) -> tuple[int, int, Iterator[tuple[Numbers, Numbers]]]:
     """Height and width of two pictures, and the rows of both as arrays on the host, from top to bottom."""
     pair = as_pair(original, result, memory)
-    if isinstance(pair, Pair):
-        return *picture_shape(pair.shape), (piece.on_host(queue) for piece in pieces(pair))
-    return *picture_shape(pair[0].shape), iter([pair])
+    return *picture_shape(pair.shape), (piece.on_host(queue) for piece in pieces(pair))
 
 
-def as_pair(original: Samples, result: Samples, memory: Any = None) -> tuple[Numbers, Numbers] | Pair:
-    """Return a `Pair` of 8-bit samples (H, W, C), which a device compares, else arrays on the host.
-
-    Lazy pictures of 8-bit samples stay where they are, for `pieces`.
-    """
+def as_pair(original: Samples, result: Samples, memory: Any = None) -> Pair:
+    """Check two pictures; lazy ones of 8-bit samples stay where they are, for `pieces`."""
     bound = lazy.memory_bytes(memory)
     given = [_samples(name, one) for name, one in zip(_NAMES, (original, result), strict=True)]
-    a, b = given
     shapes = [tuple(int(side) for side in one.shape) for one in given]
     if shapes[0] != shapes[1] or 0 in shapes[0] or not shapes[0]:
         got = f"{shapes[0]} and {shapes[1]}"
         raise InvalidArgument(f"original and result must be non-empty and of one shape, got {got}")
-    if any(one.dtype != np.uint8 for one in given):
-        x, y = (params.array(name, _whole(one), "numbers", "buif") for name, one in zip(_NAMES, given, strict=True))
-        return x, y
-    first = _picture(a, _NAMES[0], bound // 2)
-    return Pair(first, first if b is a else _picture(b, _NAMES[1], bound // 2), shapes[0])
+    levels = all(one.dtype == np.uint8 for one in given)
+    if not levels:
+        given = [params.array(name, _whole(one), "numbers", "buif") for name, one in zip(_NAMES, given, strict=True)]
+    first, second = (_picture(one, name, bound // 2) for name, one in zip(_NAMES, given, strict=True))
+    return Pair(first, first if given[1] is given[0] else second, shapes[0], levels)
 
 
 def _samples(name: str, given: Any) -> Any:

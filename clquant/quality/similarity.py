@@ -17,7 +17,7 @@ from clquant.flow.executors import on_collections
 from clquant.images import Picture
 from clquant.quality import definitions
 from clquant.quality.definitions import WINDOW, gaussian
-from clquant.quality.pair import Pair, Samples, as_pair
+from clquant.quality.pair import Samples, as_pair
 from clquant.runtime import CommandQueue, InvalidArgument, Scope, Session, Total
 
 # Peaks that devices take: below, the rounding of 8-bit means would show; above, constants would not fit 64 bits.
@@ -79,12 +79,10 @@ def ssim(
     """
     peak = params.real("peak", peak, 1e-9)
     pair = as_pair(original, result, memory)
-    shape = definitions.picture_shape(pair.shape if isinstance(pair, Pair) else pair[0].shape)
-    windows = _windows(shape)
-    if isinstance(pair, Pair) and MIN_PEAK <= peak <= MAX_PEAK:
+    windows = _windows(definitions.picture_shape(pair.shape))
+    if pair.levels and MIN_PEAK <= peak <= MAX_PEAK:
         return mean_similarity(pair.reduced(Dissimilarity(peak), queue), windows)
-    a, b = pair.on_host(queue) if isinstance(pair, Pair) else pair
-    return definitions.similarity(a, b, peak)
+    return definitions.similarity(*pair.on_host(queue), peak)
 
 
 def _windows(shape: tuple[int, int]) -> int:

@@ -14,7 +14,7 @@ from clquant import flow, params
 from clquant.flow.executors import on_collections
 from clquant.images import Picture
 from clquant.quality import definitions
-from clquant.quality.pair import Pair, Samples, as_pair
+from clquant.quality.pair import Samples, as_pair
 from clquant.runtime import CommandQueue, Scope, Session, Total
 
 SAMPLES_PER_ITEM = 1 << 9  # at least, so that small pictures have few sums
@@ -103,8 +103,8 @@ def _from_error(
 ) -> float:
     """Compute a figure from the mean squared error; a lazy one of Dask arrays."""
     pair = as_pair(original, result, memory)
-    if not isinstance(pair, Pair):
-        return last(definitions.mean_squared_error(*pair))
+    if not pair.levels:
+        return last(definitions.mean_squared_error(*pair.on_host(queue)))
     return _of_total(last, math.prod(pair.shape), pair.reduced(SquaredError(), queue))
 
 
