@@ -26,6 +26,7 @@ Report = Callable[[], None]
 Finish = Callable[[], Report]
 """Encodes and writes one input's result, beside the next input's work."""
 Read = Callable[[Source, str | None], T]
+Sizes = tuple[int | None, int | None]  # bytes of a result and of its input, as far as they are known
 
 EXIT_FAILED = 1
 MOST_READERS = 4

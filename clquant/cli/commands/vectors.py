@@ -70,9 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
-    def add(*names: str, traits: str = "", **declaration: Any) -> None:
-        option(parser, *names, traits=traits, **declaration)
-
+    add = partial(option, parser)
     text = "codewords, 1 to 65536 (default: 256)"
     add("-n", "--codewords", "--n-codewords", type=int, metavar="N", traits="everyday", help=text)
     text = "product codes: cut rows into M sub-spaces, each with a codebook"

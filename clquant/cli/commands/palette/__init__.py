@@ -181,7 +181,8 @@ def _one(options: Options, shared: Palette | None, item: Item, loaded: Loaded | 
             item.write(written)
             if written is made:
                 item.note_lost(loaded.lost(kind))
-        return _report(item, result, error, (len(written), input_bytes), specks)
+        nbytes = len(written) if kind is not None and target != STDOUT else None
+        return _report(item, result, error, (nbytes, input_bytes), specks)
 
     return finish
 
@@ -201,20 +202,11 @@ def _smaller(
     return own if len(own) <= len(data) else data
 
 
-def _report(
-    item: Item, result: IndexedImage, error: float, sizes: tuple[int, int | None], specks: float | None
-) -> batch.Report:
-    args, target, palette = item.args, item.target, result.palette
+def _report(item: Item, result: IndexedImage, error: float, sizes: batch.Sizes, specks: float | None) -> batch.Report:
+    args, target = item.args, item.target
     where = "the terminal" if args.show or not args.stats else "statistics"
     losses = " with this format's losses" if target is not None and kind_of(target) in LOSSY else ""
-    nbytes = sizes[0] if target is not None and target != STDOUT else None
-    what = f", {work.count_of(len(palette))}, PSNR {error:.2f} dB{losses}{batch.sizes(nbytes, sizes[1])}"
-    record: dict[str, Any] = {
-        "n_colors": len(palette),
-        "colors": work.shares(result) if args.stats and common.wants_json(args) else palette.hex(),
-        "psnr": error,
-        "speck_error": specks,
-        "bytes": nbytes,
-        "input_bytes": sizes[1],
-    }
-    return item.said(result.shape, what, to=where if target is None else "", **record)
+    record: dict[str, Any] = {"to": where if target is None else "", "psnr": error, "speck_error": specks}
+    if args.stats and common.wants_json(args):
+        record["colors"] = work.shares(result)
+    return work.report(item, result.palette, result.shape, sizes, f", PSNR {error:.2f} dB{losses}", **record)

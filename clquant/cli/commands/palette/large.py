@@ -12,7 +12,7 @@ from clquant import images
 from clquant.cli import batch, large
 from clquant.cli.batch import Item
 from clquant.cli.commands.palette.options import MOST_COLORS
-from clquant.cli.commands.palette.work import Options, count_of
+from clquant.cli.commands.palette.work import Options, report
 from clquant.cli.inputs import Pair
 from clquant.cli.loading import unkept_by_tiff
 from clquant.cli.outputs import make_folder
@@ -66,16 +66,10 @@ def one(options: Options, shared: Palette | None, item: Item) -> batch.Finish:
     item.note_lost(unkept_by_tiff(item.source.path))
     if args.save_palette is not None:
         palette.write(args.save_palette)
-    paths = (target, item.source.path)
-    nbytes, input_bytes = (os.path.getsize(path) if os.path.isfile(path) else None for path in paths)
-    what = f", {count_of(len(palette))}{batch.sizes(nbytes, input_bytes)}"
-    record: dict[str, Any] = {
-        "n_colors": len(palette),
-        "colors": palette.hex(),
-        "bytes": nbytes,
-        "input_bytes": input_bytes,
-    }
-    return lambda: item.said((picture.height, picture.width), what, **record)
+    nbytes, input_bytes = (
+        os.path.getsize(path) if os.path.isfile(path) else None for path in (target, item.source.path)
+    )
+    return lambda: report(item, palette, (picture.height, picture.width), (nbytes, input_bytes))
 
 
 @contextlib.contextmanager

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 import clquant
-from clquant.cli import common
+from clquant.cli import batch, common
+from clquant.cli.batch import Item
 from clquant.cli.commands.palette import options as palette_options
 from clquant.cli.table import Table
 from clquant.color.formats.names import SMALL_DISPLAYS, SOURCES
@@ -136,6 +137,15 @@ def specks(seen: npt.NDArray[np.uint8], picture: npt.NDArray[Any]) -> float:
 def count_of(colors: int) -> str:
     """Name a number of colours."""
     return "1 colour" if colors == 1 else f"{colors} colours"
+
+
+def report(
+    item: Item, palette: Palette, shape: tuple[int, int], sizes: batch.Sizes, figures: str = "", **record: Any
+) -> batch.Report:
+    """Make the report of a result in a palette; `figures` are words about it, beside its colours and bytes."""
+    what = f", {count_of(len(palette))}{figures}{batch.sizes(*sizes)}"
+    record = {"n_colors": len(palette), "colors": palette.hex(), "bytes": sizes[0], "input_bytes": sizes[1], **record}
+    return item.said(shape, what, **record)
 
 
 def shares(result: IndexedImage) -> list[dict[str, Any]]:
