@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from clquant.halftone import PinwheelHalftoner, WeightTables
     from clquant.halftone.floyd_steinberg import floyd_steinberg
     from clquant.histogram.color_histogram import ColorHistogram
-    from clquant.images.geo_files import GeoTiff
+    from clquant.images.tiff.geo_files import GeoTiff
     from clquant.kmeans import KMeansPalette
     from clquant.neuquant import NeuQuantCL
     from clquant.one_call import DominantColor, dominant_colors, quantize
@@ -60,7 +60,7 @@ _HOMES = {
         "floyd_steinberg",
     ),
     "clquant.histogram.color_histogram": ("ColorHistogram",),
-    "clquant.images.geo_files": ("GeoTiff",),
+    "clquant.images.tiff.geo_files": ("GeoTiff",),
     "clquant.kmeans": ("KMeansPalette",),
     "clquant.neuquant": ("NeuQuantCL",),
     "clquant.video.animation": ("Animation", "quantize_frames", "save_animation", "save_gif"),

@@ -23,7 +23,8 @@ from typing import Any
 import clquant
 from clquant import images
 from clquant.color.formats import registry
-from clquant.images import decode, decoder_work, moving, picture_files
+from clquant.images import decode, moving, picture_files
+from clquant.images.guards import decoder_work
 from portability import costly_files
 from portability.fuzz import _animations, _palettes, _pictures, damaged
 from portability.inputs import flat, photo

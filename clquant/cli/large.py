@@ -14,8 +14,9 @@ import PIL.Image
 from clquant.cli import common
 from clquant.cli.common import STDOUT
 from clquant.cli.inputs import Pair, Source
-from clquant.images import geo, lazy, tiff_head
+from clquant.images import lazy
 from clquant.images.decode import narrowed
+from clquant.images.tiff import directories, geo
 from clquant.runtime import InvalidArgument
 
 ZARR = ".zarr"
@@ -47,8 +48,8 @@ def _is_large_tiff(path: str) -> bool:
         return geo.is_installed()
     if not is_tiff(path):
         return False
-    found = tiff_head.first_directory(path)
-    pixels = found.get(tiff_head.WIDTH, 0) * found.get(tiff_head.HEIGHT, 0)
+    found = directories.first_directory(path)
+    pixels = found.get(directories.WIDTH, 0) * found.get(directories.HEIGHT, 0)
     return pixels > MOST_PIXELS_AT_ONCE and lazy.opened(path) is not None
 
 

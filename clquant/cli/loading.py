@@ -13,7 +13,8 @@ import PIL.Image
 from clquant import images
 from clquant.cli import common, inputs
 from clquant.cli.inputs import Source
-from clquant.images import decode, geo, lazy, moving, picture_files, tiff_head
+from clquant.images import decode, lazy, moving, picture_files
+from clquant.images.tiff import directories, geo
 
 # Formats that hold a resolution and a colour profile.
 WITH_DPI = frozenset({"PNG", "TIFF", "BMP", "JPEG"})
@@ -71,7 +72,7 @@ class Loaded:
 
 def unkept_by_tiff(path: str) -> tuple[str, ...]:
     """List the metadata of a TIFF's first directory that no result keeps; none for other files."""
-    found = tiff_head.first_directory(path)
+    found = directories.first_directory(path)
     return tuple(dict.fromkeys(name for tag, name in _UNKEPT_TAGS.items() if tag in found))
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from clquant.flow.file_sinks import About, FileSink
 from clquant.flow.sink import ArraySink, Sink
-from clquant.images import files, geo, geo_files
+from clquant.images import files
+from clquant.images.tiff import geo, geo_files
 from clquant.params import shown
 from clquant.runtime import InvalidArgument
 

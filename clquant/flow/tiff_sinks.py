@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.flow.file_sinks import About, FileSink
-from clquant.images import geo, geo_files
+from clquant.images.tiff import geo, geo_files
 from clquant.runtime import FileError, InvalidArgument
 
 TILE = 256

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant.images.dark_values import warn_of_dark
-from clquant.images.decoder_work import hidden_pictures
 from clquant.images.deep_files import deep_colors, turned_upright
+from clquant.images.guards.decoder_work import hidden_pictures
 from clquant.images.picture_files import check_claim, opened
 from clquant.params import shown
 from clquant.runtime import FileError, InvalidArgument, InvalidType

@@ -13,7 +13,7 @@ The rules, for every engine:
   CMYK, YCbCr, LAB and HSV become RGB as Pillow converts them; 32-bit modes I and F are refused unless an I picture's
   values fit 16 bits. Of several frames the first is read; an APNG's default image that is no frame is passed over.
 - 16-bit gray (in PNG, TIFF and PAM with alpha, too), and 16-bit RGB and RGBA of PNG, TIFF, PPM and PAM files, are
-  uint16 as above (see `clquant.images.substitutes` for what Pillow alone does not read so). Of colours
+  uint16 as above (see `clquant.images.tiff.substitutes` for what Pillow alone does not read so). Of colours
   with a profile other than sRGB's, and of PIL images of 16-bit colour whose pixels were read before, the 8 bits of
   Pillow are taken: the high byte.
 - Files are read in the formats of `clquant.images.FORMATS`, whatever their names say; others must be named, with
@@ -38,13 +38,14 @@ import numpy as np
 import PIL.Image
 
 from clquant import params
-from clquant.images import decode, foreign, geo, lazy
+from clquant.images import decode, foreign, lazy
 from clquant.images.dark_values import warned_once
 from clquant.images.lazy import LazyRows
 from clquant.images.picture import ImageLike, Picture, device_arrays
 from clquant.images.picture_files import MAX_FILE_PIXELS
 from clquant.images.rows import refuse_rows
 from clquant.images.strided import packed
+from clquant.images.tiff import geo
 from clquant.params import shown
 from clquant.runtime import (
     Array,

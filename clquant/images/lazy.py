@@ -20,9 +20,10 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import params
-from clquant.images import decode, geo, ome
+from clquant.images import decode, ome
 from clquant.images.dark_values import DarkRows, no_warnings
-from clquant.images.tiff_head import check_claim
+from clquant.images.tiff import geo
+from clquant.images.tiff.directories import check_claim
 from clquant.params import is_dask, shown
 from clquant.runtime import Array, FileError, InvalidArgument
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant.images.decode import converted
-from clquant.images.decoder_work import frame_count, hidden_pictures
+from clquant.images.guards.decoder_work import frame_count, hidden_pictures
 from clquant.images.picture_files import MAX_FILE_PIXELS, check_claim, opened
 
 # Most pixels of all frames of an animation together, unless its bytes are as many as real films have: a frame that

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 
 import PIL.Image
 
-from clquant.images.decoder_work import check_work
 from clquant.images.files import read_bytes
-from clquant.images.metadata_work import check_head
-from clquant.images.substitutes import substitute
+from clquant.images.guards.decoder_work import check_work
+from clquant.images.guards.metadata_work import check_head
+from clquant.images.tiff.substitutes import substitute
 from clquant.params import shown
 from clquant.runtime import ClquantError, FileError, InvalidArgument, InvalidType
 

@@ -12,7 +12,8 @@ import PIL.Image
 import pytest
 
 from clquant import runtime
-from clquant.images import decode, decoder_work, jpeg_segments, metadata_work, moving
+from clquant.images import decode, moving
+from clquant.images.guards import decoder_work, jpeg_segments, metadata_work
 from portability import costly_files, worst_file
 from portability.inputs import photo
 

@@ -14,7 +14,8 @@ import clquant
 from clquant import images
 from clquant.cli import main
 from clquant.flow import tiff_sinks
-from clquant.images import geo, geo_files, lazy
+from clquant.images import lazy
+from clquant.images.tiff import geo, geo_files
 from clquant.palette.verbs import predict, transform
 
 rasterio = pytest.importorskip("rasterio")

@@ -14,7 +14,8 @@ import PIL.PngImagePlugin
 import pytest
 
 from clquant import runtime
-from clquant.images import decode, metadata_work, moving
+from clquant.images import decode, moving
+from clquant.images.guards import metadata_work
 from portability import costly_files
 from portability.inputs import photo
 

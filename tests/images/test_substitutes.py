@@ -11,7 +11,7 @@ import tifffile
 
 import clquant
 from clquant import images
-from clquant.images.tiff_layout import SHORT, directory_of, integer_field, with_directory
+from clquant.images.tiff.directories import SHORT, directory_of, integer_field, with_directory
 
 
 def pixels(rng: np.random.Generator, channels: int) -> np.ndarray:

@@ -11,7 +11,7 @@ import tifffile
 
 from clquant import runtime
 from clquant.images import lazy
-from clquant.images.tiff_head import HEIGHT, WIDTH, first_directory
+from clquant.images.tiff.directories import HEIGHT, WIDTH, first_directory
 
 
 @pytest.mark.parametrize("order", ["<", ">"])

@@ -17,8 +17,9 @@ from clquant.cli.inputs import Pair
 from clquant.cli.loading import unkept_by_tiff
 from clquant.cli.outputs import make_folder
 from clquant.color.palette import Palette, TransparencyError
-from clquant.images import geo, lazy
-from clquant.images.geo_files import GeoTiff
+from clquant.images import lazy
+from clquant.images.tiff import geo
+from clquant.images.tiff.geo_files import GeoTiff
 from clquant.palette import engine
 from clquant.runtime import FileError, InvalidArgument, PictureError
 

@@ -12,7 +12,7 @@ from clquant.cli.common import STDOUT, given_palette, option
 from clquant.color import order
 from clquant.color.formats.embedded import LVGL_VERSIONS
 from clquant.dithering.error_filters import FILTERS
-from clquant.images import geo_files
+from clquant.images.tiff import geo_files
 from clquant.runtime import CommandQueue, InvalidArgument, PictureError
 from clquant.video.writing import DELAYS_MS
 

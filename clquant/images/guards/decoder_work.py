@@ -12,8 +12,8 @@ from typing import BinaryIO
 
 import PIL.Image
 
-from clquant.images.jpeg_segments import START_OF_SCAN, segments
-from clquant.images.metadata_work import check_exif, check_pages, check_tiles
+from clquant.images.guards.jpeg_segments import START_OF_SCAN, segments
+from clquant.images.guards.metadata_work import check_exif, check_pages, check_tiles
 
 # libtiff's own bound for JPEG inside TIFF. A pass over a picture takes up to 1.5 nanoseconds per pixel; encoders write
 # ten passes, those that search for the smallest file some twenty.

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from clquant.images.tiff_layout import (
+from clquant.images.tiff.directories import (
     LONG,
     LONG8,
     SHORT,

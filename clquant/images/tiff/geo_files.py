@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant.images import geo
+from clquant.images.tiff import geo
 from clquant.params import boolean, choice
 from clquant.runtime import FileError, InvalidArgument
 

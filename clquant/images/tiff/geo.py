@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import PIL.TiffImagePlugin
 
-from clquant.images.metadata_work import check_head
-from clquant.images.tiff_head import check_claim, first_directory
+from clquant.images.guards.metadata_work import check_head
+from clquant.images.tiff.directories import check_claim, first_directory
 from clquant.runtime import FileError
 
 SUFFIXES = (".tif", ".tiff", ".btf")

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-from clquant.images.jpeg_segments import START_OF_SCAN, segments
+from clquant.images.guards.jpeg_segments import START_OF_SCAN, segments
 
 # Pillow lists strips and tiles, and makes a decoder for each.
 FREE_TILES, BYTES_PER_TILE = 4000, 8

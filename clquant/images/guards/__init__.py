@@ -1,0 +1,1 @@
+"""What files of strangers may cost their reader, found before they are decoded."""

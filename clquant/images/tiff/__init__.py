@@ -1,0 +1,1 @@
+"""TIFF files: directories, GeoTIFF, pictures that Pillow does not read."""
