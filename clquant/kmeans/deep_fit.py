@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +46,7 @@ def fit_pictures(
     with session.scope() as scope:
         there = [_sent(session, scope, picture) for picture in pictures]
         narrow = [picture.narrowed() for picture in there]
-        return DeepFit(params, session, progress, weight_unit).run(
+        return DeepFit(Fit(params, session, progress, weight_unit)).run(
             lambda inner: count_colors(session, inner, narrow, weights),
             DeepColors.of_pictures(session, there, weights),
             lambda: deep_parts(session, pictures, weights),
@@ -66,7 +67,7 @@ def fit_counts(
     params: KMeansParams, session: Session, counts: HostCounts, progress: Progress, weight_unit: float = 1.0
 ) -> Fitted:
     """The palette of counted colours of 16 bits a value."""
-    fit = DeepFit(params, session, progress, weight_unit)
+    fit = DeepFit(Fit(params, session, progress, weight_unit))
     return fit.run(counts.upload, DeepColors.of_counts(session, counts), lambda: iter([counts]))
 
 
@@ -80,39 +81,31 @@ def fit_lazy(
             for piece in pieces(picture):
                 yield from deep_parts(session, [piece])
 
-    return DeepFit(params, session, progress).run(counts.upload, DeepColors.of_pictures(session, pictures), parts)
+    return DeepFit(Fit(params, session, progress)).run(counts.upload, DeepColors.of_pictures(session, pictures), parts)
 
 
+@dataclass(frozen=True)
 class DeepFit:
-    """One call of `fit` of 16-bit pictures; parameters as `clquant.kmeans.fit.Fit`."""
+    """One call of `fit` of 16-bit pictures; `fit` is that of their 8-bit values."""
 
-    def __init__(self, params: KMeansParams, session: Session, progress: Progress, weight_unit: float = 1.0) -> None:
-        self._params = params
-        self._session = session
-        self._progress = progress
-        self._weight_unit = weight_unit
+    fit: Fit
 
-    def run(
-        self,
-        count: Callable[[Scope], ColorCounts],
-        colors: DeepColors,
-        counted: Parts,
-    ) -> Fitted:
+    def run(self, count: Callable[[Scope], ColorCounts], colors: DeepColors, counted: Parts) -> Fitted:
         """Return the palette of `colors`; `count` counts 8-bit values, `counted` (for grays) 16-bit values in parts."""
-        start = Fit(self._params, self._session, self._progress, self._weight_unit).run(count)
+        start = self.fit.run(count)
         start.inertia.queue()  # gives back the memory that it holds
-        with self._session.scope() as scope:
+        with self.fit.session.scope() as scope:
             return self._refined(scope, start, colors, counted)
 
     def _refined(self, scope: Scope, start: Fitted, colors: DeepColors, counted: Parts) -> Fitted:
-        fixed, rgba = self._params.fixed, start.palette.rgba()
-        partial = colors.are_partial(self._session)
-        with_alpha = partial or bool((self._params.solid[:, 3] < 255).any())
-        space = spaces.space(self._params.color_space, with_alpha, 16)
+        params, session, rgba = self.fit.params, self.fit.session, start.palette.rgba()
+        partial = colors.are_partial(session)
+        with_alpha = partial or bool((params.solid[:, 3] < 255).any())
+        space = spaces.space(params.color_space, with_alpha, 16)
         shown = np.flatnonzero((rgba[:, 3] > 0) | with_alpha)
-        reserved = int(rgba[0, 3] == 0 and bool((fixed[:, 3] > 0).all()))
-        moves = shown >= reserved + len(fixed)
-        lloyd = DeepLloyd(self._session, scope, colors, space)
+        reserved = int(rgba[0, 3] == 0 and bool((params.fixed[:, 3] > 0).all()))
+        moves = shown >= reserved + len(params.fixed)
+        lloyd = DeepLloyd(session, scope, colors, space)
         entries = rgba[shown]
         if lloyd.is_empty or not len(entries):
             return Fitted(start.palette, PendingInertia.known(0.0), start.steps)
@@ -135,17 +128,13 @@ class DeepFit:
 
     def _unit(self, space: spaces.Space) -> float:
         """Steps of the inertia, in squared steps of the space and units of the weights, that make 1."""
-        return space.unit * space.unit * self._weight_unit
+        return space.unit * space.unit * self.fit.weight_unit
 
     def _grays(
-        self,
-        count: Parts,
-        partial: bool,
-        entries: npt.NDArray[np.uint8],
-        space: spaces.Space,
+        self, count: Parts, partial: bool, entries: npt.NDArray[np.uint8], space: spaces.Space
     ) -> npt.NDArray[np.uint8] | None:
         """The best gray entries in place of others, (k, 4), if all colours are opaque grays and no entry is given."""
-        given = len(self._params.fixed) or not isinstance(self._params.init, str)
+        given = len(self.fit.params.fixed) or not isinstance(self.fit.params.init, str)
         if given or partial or len(entries) > 256 or not are_gray(entries):
             return None
         parts = []
@@ -165,19 +154,19 @@ class DeepFit:
     ) -> tuple[int, npt.NDArray[np.uint8], int]:
         """Step until the inertia hardly falls; returns the entries' inertia, the entries, and the number of steps."""
         # An entry whose center has not moved is as it was, however it is rounded.
-        start = centers = space.coordinates(entries).astype(np.int64)
-        first = before = -1
-        tolerance, steps = int(self._params.tol * 2**64), 0
+        params, start = self.fit.params, space.coordinates(entries).astype(np.int64)
+        centers, first, before = start, -1, -1
+        tolerance, steps = int(params.tol * 2**64), 0
         while True:
             found = lloyd.step(centers)
             first = found.inertia if steps == 0 else first
             moved = np.where(moves[:, None], found.means(centers), centers)
             still = found.inertia == 0 or bool((moved == centers).all())
             slow = steps > 0 and before - found.inertia <= before * tolerance >> 64
-            if still or slow or steps == self._params.max_iter:
+            if still or slow or steps == params.max_iter:
                 break
             centers, before, steps = moved, found.inertia, steps + 1
-            self._progress.report(self._params.max_iter, self._params.max_iter)
+            self.fit.progress.report(params.max_iter, params.max_iter)
         colors = space.colors(centers)
         rounded = entries.copy()
         changed = (centers != start).any(axis=1)

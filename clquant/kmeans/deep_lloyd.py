@@ -64,26 +64,18 @@ class DeepLloyd:
         self._space = space
         self._colors = colors
         self._tables = scope.copy_of(space.tables())
-        self._kept = self._sorted(scope) if colors.fit(session) else None
+        self._kept = list(self._sorted(scope)) if colors.fit(session) else None
 
     @property
     def is_empty(self) -> bool:
         """Whether it is known that no colour is left, as all are transparent."""
         return self._kept is not None and not self._kept
 
-    def _sorted(self, scope: Scope) -> list[DeepPoints]:
-        sorter = PointSorter(self._session, scope, self._space, self._tables)
-        parts = (sorter.sort(chunks, self._colors.wide) for chunks in self._colors.parts(self._session))
-        return [part for part in parts if part is not None]
-
-    def _parts(self) -> Iterator[DeepPoints]:
-        """Points of all parts; if they do not fit the device together, one part at a time, read and sorted anew."""
-        if self._kept is not None:
-            yield from self._kept
-            return
+    def _sorted(self, owner: Scope | None = None) -> Iterator[DeepPoints]:
+        """Read and sort the points of all parts; without an owner each lasts until the next one."""
         for chunks in self._colors.parts(self._session):
             with self._session.scope() as scope:
-                sorter = PointSorter(self._session, scope, self._space, self._tables)
+                sorter = PointSorter(self._session, owner or scope, self._space, self._tables)
                 part = sorter.sort(chunks, self._colors.wide)
                 if part is not None:
                     yield part
@@ -101,7 +93,7 @@ class DeepLloyd:
             lister = CandidateLister(session, scope, self._space.extent, self._space.bits, where, k, np.arange(k))
             sums = scope.zeros(copies * sum_bytes)
             squares, lists = 0, dict[tuple[int, bool], CandidateGrid]()
-            for part in self._parts():
+            for part in self._sorted() if self._kept is None else self._kept:
                 cells = self._cells(lister, part, k, lists)
                 own = {"centers": where, "k": np.uint32(k), "copies": np.uint32(copies), "sums": sums}
                 self._launch(part, own, cells)

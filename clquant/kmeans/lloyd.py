@@ -17,7 +17,7 @@ import numpy.typing as npt
 from clquant.color.spaces import MAX_SQUARED
 from clquant.kmeans.lloyd_grid import GRID, LloydGrid
 from clquant.kmeans.lloyd_grid import MAX_CENTERS as MAX_IN_GRID
-from clquant.kmeans.points import PADDING, TILE, Points, Tiles, pick_points, tiles_of
+from clquant.kmeans.points import GROUP, PADDING, TILE, Points, Tiles, points_program, tiles_of
 from clquant.runtime import (
     Buffer,
     InvalidArgument,
@@ -109,7 +109,12 @@ class Lloyd:
 
     def pick_centers(self, chosen: npt.NDArray[np.int64]) -> None:
         """Start from the points of some indices, (k,) int64."""
-        pick_points(self._session, self.points, chosen, self.centers, self.k_stride)
+        session, points = self._session, self.points
+        kernel = points_program(session, points.space, points.wide).kernel("pick_points")
+        with session.scope() as scope:
+            which, sizes = scope.copy_of(chosen.astype(np.uint32)), (np.uint32(self.k), np.uint32(self.k_stride))
+            given = points.coordinates, np.uint32(points.stride), which, *sizes, self.centers
+            session.launch(kernel, self.k, session.work_group_size(kernel, GROUP), *given)
 
     def get_centers(self) -> npt.NDArray[np.int64]:
         """(k, dims) integers in units of the points."""

@@ -78,7 +78,7 @@ class Tiles:
     boxes: Buffer  # (2 * dims, n) float32 planes, lowest coordinates then highest
 
 
-def _program(session: Session, space: Space, wide: bool) -> Program:
+def points_program(session: Session, space: Space, wide: bool) -> Program:
     """The kernels of points, built once for a space and a type of weights, whichever of them reads weights."""
     return session.program("kmeans/points.cl", **space.constants(), WIDE_WEIGHTS=int(wide))
 
@@ -89,7 +89,7 @@ def points_of(session: Session, scope: Scope, counts: ColorCounts, space: Space)
     n = counts.n_colors
     stride = _stride(n)
     coordinates = scope.empty(4 * space.dims * stride)
-    kernel = _program(session, space, counts.wide).kernel("points_of_colors")
+    kernel = points_program(session, space, counts.wide).kernel("points_of_colors")
     group = session.work_group_size(kernel, GROUP)
     tables = scope.copy_of(space.tables())
     session.launch(
@@ -102,19 +102,6 @@ def points_of(session: Session, scope: Scope, counts: ColorCounts, space: Space)
     return Points(space, scale, n, stride, coordinates, counts.counts, counts.wide, cells, blocks)
 
 
-def pick_points(
-    session: Session, points: Points, chosen: npt.NDArray[np.int64], centers: Buffer, k_stride: int
-) -> None:
-    """Copy the points of indices `chosen` (k,) to centers, (dims, k_stride) float32."""
-    kernel = _program(session, points.space, points.wide).kernel("pick_points")
-    with session.scope() as scope:
-        which = scope.copy_of(chosen.astype(np.uint32))
-        group = session.work_group_size(kernel, GROUP)
-        sizes = np.uint32(len(chosen)), np.uint32(k_stride)
-        given = points.coordinates, np.uint32(points.stride), which
-        session.launch(kernel, len(chosen), group, *given, *sizes, centers)
-
-
 class Sketcher:
     """Means of points over the cells of finer grids; `scope` owns what all sketches need."""
 
@@ -125,7 +112,7 @@ class Sketcher:
         self._scope = scope
         self._counts = counts
         self._points = points
-        self._program = _program(session, points.space, points.wide)
+        self._program = points_program(session, points.space, points.wide)
 
     @functools.cached_property
     def _cells(self) -> Buffer:
@@ -194,7 +181,7 @@ def tiles_of(session: Session, scope: Scope, points: Points, largest: int = TILE
     cell = np.repeat(np.arange(len(sizes)), pieces)
     starts = np.append(cells[:-1][cell] + piece * sizes[cell] // pieces[cell], points.n).astype(np.uint32)
     n, dims = len(starts) - 1, points.space.dims
-    kernel = _program(session, points.space, points.wide).kernel("bound_tiles")
+    kernel = points_program(session, points.space, points.wide).kernel("bound_tiles")
     where, boxes = scope.copy_of(starts), scope.empty(8 * dims * n)
     group = session.work_group_size(kernel, min(GROUP, session.tuned("kmeans.sketch_group")))
     session.launch(kernel, n, group, points.coordinates, np.uint32(points.stride), where, np.uint32(n), boxes)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import functools
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant.images import Picture
-from clquant.runtime import Buffer, Kernel, Program, Progress, Scope, Session, Variant, kernel_for_group, seed_key
+from clquant.runtime import Buffer, Kernel, Progress, Scope, Session, Variant, kernel_for_group, seed_key
 
 # The bounds that keep every sum within 32 bits are proved in the kernel file for pictures up to this size.
 MOST_PIXELS = 1 << 14
@@ -85,26 +86,17 @@ class _Batch:
         self._n_colors = n_colors
         self._key = seed_key(seed)
         variant = session.choose(VARIANTS)
+        constants = {"CHANNELS": pictures[0].channels, "MOST_COLORS": MOST_COLORS, "STARTS": STARTS}
+        constants |= {"CANDIDATES": CANDIDATES, "MOST_STEPS": MOST_STEPS}
 
-        def build(group: int) -> Program:
-            return session.program(
-                variant.file,
-                **variant.constants,
-                GROUP=group,
-                CHANNELS=pictures[0].channels,
-                MOST_COLORS=MOST_COLORS,
-                STARTS=STARTS,
-                CANDIDATES=CANDIDATES,
-                MOST_STEPS=MOST_STEPS,
-            )
-
-        def kernel_of(name: str) -> Callable[[int], Kernel]:
-            return lambda group: build(group).kernel(name)
+        def build(name: str, group: int) -> Kernel:
+            self._program = session.program(variant.file, **variant.constants, GROUP=group, **constants)
+            return self._program.kernel(name)
 
         self._group = 1 if variant.name == "lanes" else session.tuned("batch.group")
+        # Groups become smaller from kernel to kernel, if they do: the last program is that of the size for all.
         for name in ("picture_points", "seed_centers", "lloyd_steps"):
-            _, self._group = kernel_for_group(session, self._group, kernel_of(name))
-        self._program = build(self._group)
+            _, self._group = kernel_for_group(session, self._group, functools.partial(build, name))
         groups = min(
             session.tuned("batch.groups_a_unit") * session.limits.compute_units,
             session.limits.max_alloc // (CELLS * 16),

@@ -34,18 +34,7 @@ def int4(values: tuple[int, ...]) -> npt.NDArray[np.int32]:
 
 
 class LaneGrid:
-    """A palette's candidate lists in one colour space; device memory belongs to a scope.
-
-    Parameters
-    ----------
-    whole : bool
-        All entries in one cell, instead of a grid.
-
-    Attributes
-    ----------
-    nbytes : int
-        Of all lists that were made.
-    """
+    """A palette's candidate lists in one colour space, all in one cell if `whole`; `scope` owns their memory."""
 
     def __init__(self, session: Session, scope: Scope, palette: Palette, space: Space, whole: bool) -> None:
         self._session = session
@@ -56,7 +45,7 @@ class LaneGrid:
         self._dims = space.dims
         self._spans = scope.copy_of(np.array([0, len(blocks)], np.uint32))
         self._blocks = scope.copy_of(blocks)
-        self.nbytes = blocks.nbytes
+        self.nbytes = blocks.nbytes  # of all lists that were made
         self._cells: tuple[int, ...] = (1, 1, 1, 1)
         self._shift = WHOLE_SHIFT
         if whole:

@@ -29,13 +29,7 @@ Trial = Callable[[int], tuple[dict[str, Any], float]]
 
 
 class FewestColors:
-    """Fits of one engine with differing numbers of colours.
-
-    Parameters
-    ----------
-    limit : float
-        The largest mean squared error, of 8-bit sRGB values.
-    """
+    """Fits of one engine with differing numbers of colours, to a mean squared error of 8-bit sRGB values."""
 
     def __init__(
         self, engine: PaletteEngine, sources: Any, limit: float, weight: Any, progress: ProgressCallback | None
@@ -132,22 +126,9 @@ def mean_shown_error(engine: PaletteEngine, pictures: Sequence[Any]) -> float:
 
 
 def fewest_colors(error: Callable[[int], float], limit: float, most: int, least: int = 2) -> int | None:
-    """The fewest colours that reach a target: by the power law of the errors found so far, else by bisection.
-
-    Parameters
-    ----------
-    error : callable
-        Of a number of colours. Taken to fall with it, but for the numbers next below the one that is found.
-    limit : float
-        The largest error allowed.
-    least : int
-        At least 2.
-
-    Returns
-    -------
-    int or None
-        From `least` to `most`; None where not even `most` does.
-    """
+    """Return the fewest colours, from `least` to `most`, whose error is at most `limit`; None if those of none are."""
+    # By the power law of the errors found so far, else by bisection: errors are taken to fall with the number of
+    # colours, but for the numbers next below the one that is found.
     errors: dict[int, float] = {}
     failed, reached = least - 1, most + 1
     count, halved = min(max(_FIRST, least), most), True
@@ -187,13 +168,7 @@ def _guess(errors: dict[int, float], limit: float, failed: int, reached: int) ->
 
 
 def allowed_error(target_psnr: float | None, max_mse: float | None) -> float:
-    """The mean squared error that a quality target stands for.
-
-    Parameters
-    ----------
-    target_psnr : float or None
-        In dB, 0 to 100, of 8-bit values.
-    """
+    """The mean squared error that a quality target stands for; `target_psnr` in dB, 0 to 100, of 8-bit values."""
     if (target_psnr is None) == (max_mse is None):
         raise InvalidArgument(
             f"target_psnr is {params.shown(target_psnr)} and max_mse is {params.shown(max_mse)}; "
