@@ -144,7 +144,8 @@ def records(parts: Sequence[Any], dtype: npt.DTypeLike) -> Any:
 
 def _cut(chunk: npt.NDArray[Any], rows: slice, columns: slice, copied: bool) -> npt.NDArray[Any]:
     """Take a part of a chunk; as a copy, the chunk can be freed, and no more is sent."""
-    return np.array(np.asarray(chunk)[rows, columns], copy=copied or None)
+    part: npt.NDArray[Any] = np.asarray(chunk)[rows, columns]
+    return part.copy() if copied else part
 
 
 def joined(pieces: list[list[Any]]) -> npt.NDArray[Any]:
