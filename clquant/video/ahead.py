@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import queue
-import struct
 import tempfile
 import threading
 import weakref
@@ -15,7 +14,6 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 _END = object()
-_LENGTH = struct.Struct("<Q")
 
 
 def ahead(items: Iterable[T], depth: int = 1) -> Iterator[T]:
@@ -53,22 +51,27 @@ def ahead(items: Iterable[T], depth: int = 1) -> Iterator[T]:
 
 
 class Spool(Generic[T]):
-    """Items of a source that can be read once, kept in a file without a name and read any number of times."""
+    """Items in a file without a name, packed by zlib's `level`, which are read any number of times."""
 
-    def __init__(self, items: Iterable[T]) -> None:
+    def __init__(self, items: Iterable[T] = (), level: int = 1) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed when the spool goes
         weakref.finalize(self, self._file.close)
-        self._count = 0
+        self._level = level
+        self.expected = self.nbytes = 0
         for item in items:
-            data = zlib.compress(pickle.dumps(item), 1)
-            self._file.write(_LENGTH.pack(len(data)) + data)
-            self._count += 1
-        self.expected = self._count
+            self.add(item)
+
+    def add(self, item: T) -> None:
+        """Write another item."""
+        self._file.seek(self.nbytes)
+        pickle.dump(zlib.compress(pickle.dumps(item), self._level), self._file)
+        self.nbytes = self._file.tell()
+        self.expected += 1
 
     def __iter__(self) -> Iterator[T]:
         at = 0
-        for _ in range(self._count):
+        for _ in range(self.expected):
             self._file.seek(at)
-            (size,) = _LENGTH.unpack(self._file.read(_LENGTH.size))
-            at += _LENGTH.size + size
-            yield pickle.loads(zlib.decompress(self._file.read(size)))
+            data = pickle.load(self._file)
+            at = self._file.tell()
+            yield pickle.loads(zlib.decompress(data))

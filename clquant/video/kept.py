@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import pickle
-import tempfile
-import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -14,6 +11,7 @@ import numpy.typing as npt
 
 from clquant.color.formats.shown import bounds
 from clquant.images.moving import Frame
+from clquant.video.ahead import Spool
 from clquant.video.hold import Held
 
 MOST_BYTES = 1 << 28
@@ -50,34 +48,23 @@ class Kept:
 
     def __init__(self, make: Callable[[], Iterable[Held]]) -> None:
         self._make = make
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed when this goes
-        weakref.finalize(self, self._file.close)
-        self._count: int | None = None  # of all frames, where the file has them
         self._fits = True
+        self._changes: Spool[_Change] | None = None  # of all frames
 
     def __iter__(self) -> Iterator[Held]:
-        if self._count is not None:
-            yield from self._again(self._count)
+        before: Held | None = None
+        for change in self._changes or ():
+            before = change.after(before)
+            yield before
+        if self._changes is not None:
             return
-        at = count = 0
-        for number, held in enumerate(self._make(), 1):
+        spool: Spool[_Change] = Spool(level=0)
+        for held in self._make():
             if self._fits:
+                self._fits = False
                 with contextlib.suppress(OSError):  # the disk is full
-                    self._file.seek(at)
-                    pickle.dump(_Change.of(held), self._file, pickle.HIGHEST_PROTOCOL)
-                    at, count = self._file.tell(), count + 1
-                self._fits = count == number and at <= MOST_BYTES
+                    spool.add(_Change.of(held))
+                    self._fits = spool.nbytes <= MOST_BYTES
             yield held
         if self._fits:
-            self._count = count
-        else:
-            self._file.truncate(0)
-
-    def _again(self, count: int) -> Iterator[Held]:
-        at, held = 0, None
-        for _ in range(count):
-            self._file.seek(at)
-            change: _Change = pickle.load(self._file)
-            at = self._file.tell()
-            held = change.after(held)
-            yield held
+            self._changes = spool
