@@ -67,14 +67,12 @@ Naming = Callable[[Source], str]  # from an input to its result's name
 Pair = tuple[Source, str | None]  # an input, and the place of its result; None for no file
 
 
-def expand(given: Sequence[str | Source], suffixes: frozenset[str] = PICTURE_SUFFIXES) -> Inputs:
+def expand(given: Sequence[str], suffixes: frozenset[str] = PICTURE_SUFFIXES) -> Inputs:
     """Find all inputs, in the order given; a folder stands for the files below it that have one of the suffixes."""
     if STDIN in given and len(given) > 1:
         raise InvalidArgument("- (standard input) cannot be mixed with other inputs")
     sources: list[Source] = []
     for path in given:
-        if isinstance(path, Source):  # as a worker gets it
-            return Inputs((path,), several=False)
         if not path:
             raise InvalidArgument("an input is ''; allowed: a file, a folder, or - for standard input")
         if path == STDIN:
@@ -89,7 +87,7 @@ def expand(given: Sequence[str | Source], suffixes: frozenset[str] = PICTURE_SUF
             sources.append(Source(path, pathlib.PurePath(pathlib.Path(path).name)))
         else:
             raise FileError(f"{path!r}: there is no such file or folder")
-    is_folder = any(os.path.isdir(path) and not lazy.is_store(path) for path in given if isinstance(path, str))
+    is_folder = any(os.path.isdir(path) and not lazy.is_store(path) for path in given)
     return Inputs(tuple(sources), len(given) > 1 or is_folder)
 
 

@@ -9,7 +9,6 @@ import pkgutil
 import re
 import sys
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any, NoReturn
 
 import clquant
@@ -119,14 +118,9 @@ def build_parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"clquant {clquant.__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Command)
     for name in names:
-        module = command_module(name)
+        module = importlib.import_module(f"clquant.cli.commands.{name}")
         description = module.HELP[0].upper() + module.HELP[1:] + "."
         command = subparsers.add_parser(name, help=module.HELP, description=description)
         module.configure(command)
         command.set_defaults(run=module.run)
     return parser
-
-
-def command_module(name: str) -> ModuleType:
-    """Import a subcommand's module."""
-    return importlib.import_module(f"clquant.cli.commands.{name}")

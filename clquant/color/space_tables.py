@@ -6,7 +6,7 @@ They are made with decimal arithmetic of 40 digits, so they hold the same intege
 from __future__ import annotations
 
 import functools
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ TO_LMS = (
 ROOT_FIRST = 128
 """`oklab_table` has the cube roots from this over 1024 on."""
 _ROOT_LAST = 1024
+_DIGITS_40 = Context(prec=40)
 
 
 def _light(value: Decimal) -> Decimal:
@@ -33,8 +34,7 @@ def _light(value: Decimal) -> Decimal:
 
 @functools.cache
 def _light_codes() -> tuple[Decimal, ...]:
-    with localcontext() as context:
-        context.prec = 40
+    with localcontext(_DIGITS_40):
         return tuple(_light(Decimal(code) / 255) for code in range(256))
 
 
@@ -45,8 +45,7 @@ def deep_lights(scale: int) -> npt.NDArray[np.int32]:
     floats = np.where(codes <= 0.04045, codes / 12.92, ((codes + 0.055) / 1.055) ** 2.4) * scale
     lights = np.floor(floats + 0.5).astype(np.int32)
     # A host's powers may differ in their last bits: what is near to a half is computed with 40 digits.
-    with localcontext() as context:
-        context.prec = 40
+    with localcontext(_DIGITS_40):
         for code in np.flatnonzero(np.abs(floats - np.floor(floats) - 0.5) < 1e-5):
             lights[code] = _rounded(_light(Decimal(int(code)) / 65535) * scale)
     return lights
@@ -59,16 +58,14 @@ def _rounded(value: Decimal) -> int:
 @functools.cache
 def linear_table(scale: int = LINEAR_SCALE) -> npt.NDArray[np.int32]:
     """(256,) int32: the light of each sRGB code times `scale`, rounded half up."""
-    with localcontext() as context:
-        context.prec = 40
+    with localcontext(_DIGITS_40):
         return np.array([_rounded(light * scale) for light in _light_codes()], np.int32)
 
 
 @functools.cache
 def light_thresholds() -> npt.NDArray[np.int64]:
     """(255,) int64: the light, times 2^24, from which the next sRGB code is the nearer one."""
-    with localcontext() as context:
-        context.prec = 40
+    with localcontext(_DIGITS_40):
         lights = [_light(Decimal(2 * code + 1) / 510) for code in range(255)]
         return np.array([_rounded(light * 2**24) for light in lights], np.int64)
 
@@ -79,8 +76,7 @@ def oklab_table() -> npt.NDArray[np.int32]:
 
     The roots are those of i/1024 for i = 128..1025; the last is never reached with a fraction.
     """
-    with localcontext() as context:
-        context.prec = 40
+    with localcontext(_DIGITS_40):
         terms = [
             _rounded(Decimal(weight) * light * 2**24) for row in TO_LMS for weight in row for light in _light_codes()
         ]

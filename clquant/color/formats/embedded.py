@@ -103,14 +103,10 @@ def c_source(
 def c_frame(data: bytes, shape: tuple[int, int], bits: int, *, header: bool = False, name: str = "frame") -> bytes:
     """A panel's packed frame as a C source file, whose array has the very bytes that the controller takes."""
     rows = f"{bits} bits per pixel, the first one in a byte's highest bits" if bits else "two planes of 1 bit per pixel"
-    sides = {"HEIGHT": shape[0], "WIDTH": shape[1], "BITS": bits}
-    defined = "".join(f"#define {name.upper()}_{key} {value}\n" for key, value in sides.items())
-    text = (
-        f"/* The frame as the panel's controller takes it: {shape[1]}x{shape[0]}, {rows}. */\n#include <stdint.h>\n\n"
-        f"{defined}\n{'static ' if header else ''}const uint8_t {name}_frame[{len(data)}] = {{\n"
-        f"{_lines(np.frombuffer(data, np.uint8))}}};\n"
-    )
-    return _file(text, name, header)
+    about = f"The frame as the panel's controller takes it: {shape[1]}x{shape[0]}, {rows}."
+    numbers = {"HEIGHT": shape[0], "WIDTH": shape[1], "BITS": bits}
+    frame = "uint8_t", "frame", len(data), _lines(np.frombuffer(data, np.uint8))
+    return _file(_arrays(about, name, header, numbers, [frame]), name, header)
 
 
 def _file(text: str, name: str, header: bool) -> bytes:
@@ -147,16 +143,21 @@ def _plain(picture: _Packed, name: str, header: bool, codes: list[str]) -> str:
     clear, (height, stride) = transparent_index(picture.rgba), picture.rows.shape
     numbers = {"WIDTH": picture.width, "HEIGHT": height, "BITS": picture.bits, "STRIDE": stride}
     numbers |= {"COLORS": len(codes), "TRANSPARENT": -1 if clear is None else clear}
+    about = f"{picture.width}x{height} pixels of {picture.bits} bits, the first one in a byte's highest bits; "
+    palette = "".join(f"    {', '.join(codes[i : i + 8])},\n" for i in range(0, len(codes), 8))
+    colors = "uint16_t" if len(codes[0]) == 6 else "uint32_t", "palette", len(codes), palette
+    pixels = "uint8_t", "pixels", picture.rows.size, _lines(picture.rows)
+    return _arrays(f"{about}{stride} bytes per row.", name, header, numbers, [colors, pixels])
+
+
+def _arrays(
+    about: str, name: str, header: bool, numbers: dict[str, int], arrays: list[tuple[str, str, int, str]]
+) -> str:
+    """C text of a comment, of numbers as macros, and of arrays: type, name, length and lines of each."""
     defined = "".join(f"#define {name.upper()}_{key} {value}\n" for key, value in numbers.items())
-    kind, static = "uint16_t" if len(codes[0]) == 6 else "uint32_t", "static " if header else ""
-    rows = [codes[i : i + 8] for i in range(0, len(codes), 8)]
-    palette = "".join(f"    {', '.join(row)},\n" for row in rows)
-    return (
-        f"/* {picture.width}x{height} pixels of {picture.bits} bits, the first one in a byte's highest bits; "
-        f"{stride} bytes per row. */\n#include <stdint.h>\n\n{defined}\n"
-        f"{static}const {kind} {name}_palette[{len(codes)}] = {{\n{palette}}};\n\n"
-        f"{static}const uint8_t {name}_pixels[{picture.rows.size}] = {{\n{_lines(picture.rows)}}};\n"
-    )
+    begin = f"{'static ' if header else ''}const"
+    written = (f"{begin} {kind} {name}_{part}[{count}] = {{\n{lines}}};\n" for kind, part, count, lines in arrays)
+    return f"/* {about} */\n#include <stdint.h>\n\n{defined}\n" + "\n".join(written)
 
 
 def _lvgl(picture: _Packed, name: str, header: bool, version: int) -> str:

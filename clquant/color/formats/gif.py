@@ -41,30 +41,15 @@ BLOCK_BYTES = 255
 
 @dataclass(frozen=True)
 class Frame:
-    """One rectangle that is drawn on what the frames before left.
+    """One rectangle that is drawn on what the frames before left."""
 
-    Attributes
-    ----------
-    indices : ndarray of uint8, shape (h, w)
-    x, y : int
-        Where its upper left pixel goes.
-    colors : ndarray of uint8, shape (n, 3)
-        1 to 256 of them.
-    transparent : int or None
-        The index that draws nothing.
-    clear : bool
-        Whether the rectangle becomes transparent before the next frame is drawn, instead of staying.
-    delay : int
-        Hundredths of a second.
-    """
-
-    indices: npt.NDArray[np.uint8]
-    x: int
+    indices: npt.NDArray[np.uint8]  # (h, w)
+    x: int  # where its upper left pixel goes
     y: int
-    colors: npt.NDArray[np.uint8]
-    transparent: int | None
-    clear: bool
-    delay: int
+    colors: npt.NDArray[np.uint8]  # (n, 3), 1 to 256 of them
+    transparent: int | None  # the index that draws nothing
+    clear: bool  # whether the rectangle becomes transparent before the next frame is drawn, instead of staying
+    delay: int  # hundredths of a second
 
     @functools.cached_property
     def packed(self) -> bytes:

@@ -60,14 +60,7 @@ def holds_frames(target: str, loaded: Loaded) -> bool:
 
 
 class Film:
-    """The frames of an input: of a long film one in memory at a time, read again for each pass.
-
-    Attributes
-    ----------
-    plays : int
-        0 for ever.
-    frames : list of _Frame
-    """
+    """The frames of an input: of a long film one in memory at a time, read again for each pass."""
 
     def __init__(self, args: argparse.Namespace, source: Source, data: bytes | None = None) -> None:
         self._args, self._shown = args, source.shown
