@@ -6,6 +6,7 @@ that are far from their colours: specks.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -23,15 +24,21 @@ MOST_COLORS = 1024
 """Larger palettes have neither penalty nor bounds: their colours are near each other."""
 PENALTY = {"srgb": 38, "ycbcr": 38, "linear": 90, "oklab": 50}
 """Root of what is added to a speck's squared distance, in 1/255 of the space's range; errors are of coordinates."""
-PLAIN_SHARE = 2
-"""How many times that root where errors are of values, and in the search."""
+PLAIN_SHARE, ALPHA_PINWHEEL_SHARE = 2, 1.7
+"""How many times that root where errors are of values or of light, and in the search; the pinwheel's with alpha."""
+SEARCH_SPACING, ALPHA_SEARCH_SPACING = 40, 34
+"""Mean spacing at which it is so in the search, the second of palettes with alpha; it grows with the spacing."""
+SEARCH_LEAST, SEARCH_MOST = 0.75, 2
+"""Limits of that growth."""
 LUMA_SHARE, ALPHA_LUMA_SHARE, COMPONENT_SHARE = 2, 4, 0.75
 """Distances to the nearest entry that are passed on of luma, that with alpha, and of components that are no luma."""
 CHROMA, COARSE = 12, 64
 """Levels of chroma that are passed on, and the spacing beyond which twice what it is beyond is; palettes of that mean
 spacing are dithered without penalty and bounds."""
-PINWHEEL_SHARE = 20
-"""Sixteenths of that distance that the pinwheel passes on of a component."""
+ALPHA_COARSE = 96
+"""The mean spacing for which palettes with partly transparent entries are: those were learned of a picture."""
+PINWHEEL_SHARE, PINWHEEL_LEAST = 20, 640
+"""Sixteenths of that distance that the pinwheel passes on of a component, and how much at least."""
 FREE = 1 << 20
 """Stands for no bound."""
 
@@ -41,14 +48,30 @@ def constants(space: Space, share: float) -> dict[str, int]:
     return {"PENALTY": int(share * PENALTY[space.name] * space.extent[0] / 255) ** 2}
 
 
-def search_penalty(space: Space) -> int:
-    """The search's addition to a speck's squared distance, in quarters of a level."""
-    return (4 * PLAIN_SHARE * PENALTY[space.name]) ** 2
+def share(space: Space, plain: bool) -> float:
+    """Return the share of the penalty's root in error diffusion; `plain` as in `bounds`."""
+    return PLAIN_SHARE if plain or space.name == "linear" else 1
+
+
+def pinwheel_share(palette: Palette) -> float:
+    """Return the share of the penalty's root in the pinwheel."""
+    return ALPHA_PINWHEEL_SHARE if palette.has_alpha else PLAIN_SHARE
+
+
+def of_search(palette: Palette, space: Space) -> tuple[int, int]:
+    """`speck`, and the search's addition to a speck's squared distance, in quarters of a level."""
+    largest = speck(palette, space)
+    if largest == space.white:
+        return largest, 0
+    mean = _mean(_spacing(palette, space))
+    ratio = mean / (ALPHA_SEARCH_SPACING if palette.has_alpha else SEARCH_SPACING)
+    growth = min(max(math.sqrt(ratio * math.sqrt(ratio)), SEARCH_LEAST), SEARCH_MOST)
+    return largest, int(4 * PLAIN_SHARE * PENALTY[space.name] * growth) ** 2
 
 
 def speck(palette: Palette, space: Space) -> int:
     """Largest gap of an entry that is no speck, in values; white for palettes without penalty."""
-    if not 2 < len(palette) <= MOST_COLORS or _spacing(palette, space).mean() >= COARSE:
+    if not 2 < len(palette) <= MOST_COLORS or _is_coarse(palette, _spacing(palette, space)):
         return space.white
     return SPECK * space.white // 255
 
@@ -83,7 +106,7 @@ def bounds(palette: Palette, space: Space, plain: bool) -> npt.NDArray[np.int32]
     if not 2 <= len(colors) <= MOST_COLORS:
         return found
     spacing = _spacing(palette, space)
-    if spacing.mean() >= COARSE:
+    if _is_coarse(palette, spacing):
         return found
     own = _nearest(space.values(colors) if plain else space.coordinates(colors))
     nearest = np.maximum(spacing, 1)
@@ -94,13 +117,24 @@ def bounds(palette: Palette, space: Space, plain: bool) -> npt.NDArray[np.int32]
         other = np.minimum(np.maximum(CHROMA, 2 * (nearest - COARSE)) / nearest, 1)
     found[:, 0] = np.minimum(share * own, FREE)
     found[:, 1] = np.minimum(other * own, FREE)
-    found[:, 2] = np.minimum(PINWHEEL_SHARE * own, FREE)
+    found[:, 2] = np.minimum(np.maximum(PINWHEEL_SHARE * own, PINWHEEL_LEAST), FREE)
     return found
 
 
 def _spacing(palette: Palette, space: Space) -> npt.NDArray[np.float64]:
     """`_nearest` of colours in luma and chroma, in 8-bit levels."""
     return _nearest(spaces.luma_chroma(space.alpha).coordinates(palette.rgba())) / 4
+
+
+def _is_coarse(palette: Palette, spacing: npt.NDArray[np.float64]) -> bool:
+    """Whether a palette's entries are so far apart that they are mixed from afar."""
+    alpha = palette.rgba()[:, 3]
+    return _mean(spacing) >= (ALPHA_COARSE if ((alpha > 0) & (alpha < 255)).any() else COARSE)
+
+
+def _mean(spacing: npt.NDArray[np.float64]) -> float:
+    """The mean of an exact sum, so that hosts agree."""
+    return math.fsum(spacing) / len(spacing)
 
 
 def _nearest(points: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:

@@ -53,7 +53,7 @@ class DiffusionParams:
             "ARRIVING": f"({arriving})",
             "DIVISOR": self.filter.divisor,
             "PLAIN_ERRORS": int(self.plain_errors),
-            **bounds.constants(self.space, bounds.PLAIN_SHARE if self.plain_errors else 1),
+            **bounds.constants(self.space, bounds.share(self.space, self.plain_errors)),
         }
 
     def arguments(self, on_device: PaletteOnDevice, form: Variant, image: Buffer, output: Buffer) -> dict[str, Any]:

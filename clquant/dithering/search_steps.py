@@ -55,11 +55,12 @@ class SearchPalette:
         self.count = len(palette)
         self.index_type = "uchar" if palette.index_dtype == np.uint8 else "ushort"
         self.transparent = -1 if palette.transparent_index is None else palette.transparent_index
-        chroma = opponent.BOUNDED_CHROMA if is_bounded else opponent.CHROMA
+        chroma = opponent.bounded_chroma(palette, space) if is_bounded else None
         points = opponent.points(space, palette.rgba(), chroma)
         norms = (points**2).sum(axis=1)
-        self.penalty = np.float32(bounds.search_penalty(space) if is_bounded else 0)
-        self.proved(points, norms + int(self.penalty))
+        speck, penalty = bounds.of_search(palette, space) if is_bounded else (space.white, 0)
+        self.speck, self.penalty = np.int32(speck), np.float32(penalty)
+        self.proved(points, norms + penalty)
         norms = norms.astype(np.float32)
         if space.alpha:
             clear = np.flatnonzero(palette.rgba()[:, 3] == 0)
@@ -72,7 +73,6 @@ class SearchPalette:
         self.matrix = scope.copy_of(opponent.matrix(space, chroma))
         self.missing = scope.zeros(4)
         self.colors = scope.copy_of(palette.rgba().astype(np.int32))
-        self.speck = np.int32(bounds.speck(palette, space))
 
     @staticmethod
     def proved(points: npt.NDArray[np.int64], norms: npt.NDArray[np.int64]) -> None:

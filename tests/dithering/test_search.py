@@ -23,8 +23,9 @@ def expected(image, palette, name, dither):
         pixels = np.repeat(pixels, 3, axis=2)
     space = spaces.space(name, palette.has_alpha or pixels.shape[2] == 4)
     flat = pixels.reshape(-1, pixels.shape[2])
-    wanted = opponent.points(space, flat, opponent.BOUNDED_CHROMA).reshape(*pixels.shape[:2], -1)
-    points = opponent.points(space, palette.rgba(), opponent.BOUNDED_CHROMA)
+    chroma = opponent.bounded_chroma(palette, space)
+    wanted = opponent.points(space, flat, chroma).reshape(*pixels.shape[:2], -1)
+    points = opponent.points(space, palette.rgba(), chroma)
     weights = reference.kernel(search.REACH, search.WIDTH, dither.sharpness, opponent.most_error(space))
     return reference.dither(wanted, as_rgba(pixels), points, palette, space, weights, dither.passes)
 

@@ -32,7 +32,8 @@ def error_diffusion(image, palette, error_filter, strength, serpentine, space, p
     entries = space.values(palette.rgba()).astype(int)
     points = space.coordinates(palette.rgba()).astype(int)
 
-    limits, most_gap, added = bounds(palette, space, plain), speck(palette, space), penalty(space, 2 if plain else 1)
+    limits, most_gap = bounds(palette, space, plain), speck(palette, space)
+    added = penalty(space, 2 if plain or space.name == "linear" else 1)
 
     def point_of(colour):
         return space.coordinates(colour[None].astype(np.uint8 if space.bits == 8 else np.uint16))[0].astype(int)

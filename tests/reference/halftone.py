@@ -130,7 +130,8 @@ def halftone_to_palette(image, block, scan, palette, space, linear=False, seed=0
     out = np.zeros((height, width), int)
     entries = palette.rgba().astype(int)
     points = space.coordinates(palette.rgba()).astype(int)
-    limits, most_gap, added = bounds(palette, space, True), speck(palette, space), penalty(space, 2)
+    limits, most_gap = bounds(palette, space, True), speck(palette, space)
+    added = penalty(space, 1.7 if palette.has_alpha else 2)
 
     def worth(colour):
         return np.array([*light[colour[:3]], 16 * colour[3]])

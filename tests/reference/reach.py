@@ -22,9 +22,20 @@ def seen(palette, space):
     return spacings(luma_chroma(space.alpha).coordinates(palette.rgba()).astype(int)) / 4
 
 
+def coarse(palette):
+    """The mean spacing of palettes that are dithered freely."""
+    return 96 if any(0 < alpha < 255 for alpha in palette.rgba()[:, 3]) else 64
+
+
+def search_penalty(palette, space):
+    """What the search adds to a speck's squared distance."""
+    ratio = seen(palette, space).mean() / (34 if palette.has_alpha else 40)
+    return int(8 * PENALTY[space.name] * min(max(np.sqrt(ratio * np.sqrt(ratio)), 0.75), 2)) ** 2
+
+
 def speck(palette, space):
     """The largest gap of an entry that is no speck."""
-    free = not 2 < len(palette) <= 1024 or seen(palette, space).mean() >= 64
+    free = not 2 < len(palette) <= 1024 or seen(palette, space).mean() >= coarse(palette)
     return space.white if free else SPECK * space.white // 255
 
 
@@ -32,7 +43,7 @@ def bounds(palette, space, plain):
     """Of each entry the most of an error's first component, of others, in the pinwheel."""
     colors = palette.rgba()
     luma_first = not plain and space.name in ("oklab", "ycbcr")
-    if len(colors) < 2 or seen(palette, space).mean() >= 64:
+    if len(colors) < 2 or seen(palette, space).mean() >= coarse(palette):
         return [(FREE,) * 3] * len(colors)
     own = spacings((space.values(colors) if plain else space.coordinates(colors)).astype(int))
     made = []
@@ -41,7 +52,7 @@ def bounds(palette, space, plain):
         if luma_first:
             first = 4 if any(colors[:, 3] < 255) else 2
             other = min(max(12, 2 * (spacing - 64)) / spacing, 1)
-        made.append(tuple(int(min(part * step, FREE)) for part in (first, other, 20)))
+        made.append(tuple(int(min(part * step, FREE)) for part in (first, other, max(20, 640 / step))))
     return made
 
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from tests.reference.reach import PENALTY, gaps, speck
+from tests.reference.reach import gaps, search_penalty, speck
 
 # The order in which the places of a 4x4 cell, counted row by row, are decided: Bayer's mask is 0 2, 3 1 in both sizes.
 ORDER = [0, 10, 2, 8, 5, 15, 7, 13, 1, 11, 3, 9, 4, 14, 6, 12]
@@ -56,7 +56,7 @@ def dither(wanted, pixels, points, palette, space, weights, passes, is_bounded=T
     pixels (H, W, 4) are 8-bit values; those of alpha 0 have the first entry of alpha 0.
     """
     alpha, entries = pixels[..., 3], palette.rgba().astype(int)
-    entry_alpha, most, penalty = entries[:, 3], speck(palette, space), (8 * PENALTY[space.name]) ** 2
+    entry_alpha, most, penalty = entries[:, 3], speck(palette, space), search_penalty(palette, space)
     height, width = alpha.shape
     clear = np.flatnonzero(entry_alpha == 0)
     some = np.ones(len(points), bool)

@@ -143,7 +143,7 @@ class _Pinwheel:
         self._phases = []
         for phase in (OUTWARD, INWARD):
             constants = phase_constants(settings.block_size, settings.scan, phase)
-            limits = bounds.constants(on_device.space, bounds.PLAIN_SHARE)
+            limits = bounds.constants(on_device.space, bounds.pinwheel_share(on_device.palette))
             program = session.program(FILE, **on_device.constants(picture.channels), **limits, **constants)
             path, rim, weights = (scope.copy_of(a) for a in _tables(settings.block_size, settings.scan, phase))
             shares = scope.copy_of(error_shares(fade, settings.block_size, settings.scan, phase))

@@ -198,7 +198,8 @@ class PathScan:
         self._phases = []
         for phase in (OUTWARD, INWARD):
             made = _phase(block_size, phase, fade_of(palette))
-            given = {**on_device.constants(picture.channels), **bounds.constants(on_device.space, bounds.PLAIN_SHARE)}
+            limits = bounds.constants(on_device.space, bounds.pinwheel_share(palette))
+            given = {**on_device.constants(picture.channels), **limits}
             program = session.program(FILE, **made.constants, **forms, **given, LINEAR=int(common.linear))
             path, place, shares = (scope.copy_of(table) for table in (made.path, made.place, made.shares))
             self._phases.append((program, path, place, shares))
