@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant.images import Picture
-from clquant.runtime import Buffer, InvalidArgument, Program, Scope, Session, philox4x32, seed_key
+from clquant.runtime import Buffer, InvalidArgument, Scope, Session, philox4x32, seed_key
 from clquant.training.blocks import BlockShape
 
 MAX_WEIGHT = 4095
@@ -40,10 +41,6 @@ def sample_places(
     words = philox4x32(counters, seed_key(seed)).ravel()[:size]
     places = ends[:-1] + words.astype(np.int64) % np.diff(ends)
     return places if able is None else able[places]
-
-
-def _program(session: Session, shape: BlockShape, width: int) -> Program:
-    return session.program("training/blockset.cl", **shape.constants(width))
 
 
 @dataclass
@@ -182,14 +179,12 @@ class BlockSet(Blocks):
         """Append a picture's blocks, as rows of K bytes, in bands of block rows."""
         session, shape, width = self._session, self.shape, picture.width
         columns = shape.table_shape(picture.height, width)[1]
-        kernel = _program(session, shape, width).kernel("vq_blocks")
-        group = session.work_group_size(kernel, session.tuned("vq.train_group"))
         for row0, row1 in picture.bands(session, columns * shape.columns * shape.channels, shape.rows):
             count = shape.table_shape(row1 - row0, width)[0] * columns
             with session.scope() as scope:
                 rows, pixels = scope.empty(count * shape.components), picture.upload(session, scope, row0, row1)
                 sizes = (np.uint32(n) for n in (row1 - row0, width, columns, count))
-                session.launch(kernel, count * shape.words, group, pixels, *sizes, rows)
+                self._launch("vq_blocks", count * shape.words, pixels, *sizes, rows, width=width)
                 self._append(rows, count)
 
     def _append(self, rows: Buffer, count: int) -> None:
@@ -209,44 +204,38 @@ class BlockSet(Blocks):
     def _strided(self, scope: Scope, able: npt.NDArray[np.int64] | None, spacing: _Spacing, size: int) -> BlockSet:
         if able is not None:
             return super()._strided(scope, able, spacing, size)
-        session, most = self._session, self._most
-        chosen = BlockSet(session, scope, self.shape, size, None)
-        kernel = _program(session, self.shape, self.shape.columns).kernel("vq_gather_every")
-        group = session.work_group_size(kernel, session.tuned("vq.train_group"))
-        numbers, done = (np.uint32(spacing.distance), np.uint32(spacing.turn)), 0
-        for target in chosen.pieces:
-            while target.count < target.capacity:
-                source = spacing.numbers(done) // most
-                end = min(spacing.first_at((source + 1) * most), size)
-                share = min(end - done, target.capacity - target.count)
-                place = np.uint64(source * most), np.uint64(done), *numbers
-                given = self.pieces[source].blocks, *place, np.uint32(share), target.blocks, np.uint32(target.count)
-                session.launch(kernel, share * self.shape.components, group, *given)
-                target.count += share
-                done += share
+        chosen, numbers = BlockSet(self._session, scope, self.shape, size, None), (spacing.distance, spacing.turn)
+        for source, done, share, target in self._shares(chosen, spacing.numbers, spacing.first_at):
+            place = np.uint64(source * self._most), np.uint64(done), *map(np.uint32, (*numbers, share))
+            self._launch("vq_gather_every", share * self.shape.components, self.pieces[source].blocks, *place, *target)
         return chosen
 
     def _at(self, scope: Scope, places: npt.NDArray[np.int64]) -> BlockSet:
         weights = None if self.weights is None else self.weights[places]
         chosen = BlockSet(self._session, scope, self.shape, len(places), weights)
-        self._gather(chosen, places)
+        for source, done, share, target in self._shares(chosen, places.__getitem__, partial(np.searchsorted, places)):
+            with self._session.scope() as inner:
+                rows = inner.copy_of((places[done : done + share] - source * self._most).astype(np.uint32))
+                given = self.pieces[source].blocks, rows, np.uint32(share)
+                self._launch("vq_gather", share * self.shape.components, *given, *target)
         return chosen
 
-    def _gather(self, sampled: BlockSet, places: npt.NDArray[np.int64]) -> None:
-        """Copy blocks, given by their increasing numbers, to an empty set."""
-        session = self._session
-        kernel = _program(session, self.shape, self.shape.columns).kernel("vq_gather")
-        group = session.work_group_size(kernel, session.tuned("vq.train_group"))
+    def _shares(
+        self, chosen: BlockSet, number: Callable[[int], Any], first_at: Callable[[int], Any]
+    ) -> Iterator[tuple[int, int, int, tuple[Buffer, np.uint32]]]:
+        """Runs of an empty set's blocks, each from one piece to one: the piece, blocks before, how many, and where to."""
         done = 0
-        for target in sampled.pieces:
+        for target in chosen.pieces:
             while target.count < target.capacity:
-                source = int(places[done]) // self._most
-                end = int(np.searchsorted(places, (source + 1) * self._most))
+                source = int(number(done)) // self._most
+                end = min(int(first_at((source + 1) * self._most)), chosen.count)
                 share = min(end - done, target.capacity - target.count)
-                with session.scope() as scope:
-                    rows = scope.copy_of((places[done : done + share] - source * self._most).astype(np.uint32))
-                    arguments = self.pieces[source].blocks, rows, np.uint32(share), target.blocks
-                    size = share * self.shape.components
-                    session.launch(kernel, size, group, *arguments, np.uint32(target.count))
+                yield source, done, share, (target.blocks, np.uint32(target.count))
                 target.count += share
                 done += share
+
+    def _launch(self, name: str, items: int, *given: Any, width: int | None = None) -> None:
+        """Queue a kernel of `cl/training/blockset.cl`."""
+        session, constants = self._session, self.shape.constants(width or self.shape.columns)
+        kernel = session.program("training/blockset.cl", **constants).kernel(name)
+        session.launch(kernel, items, session.work_group_size(kernel, session.tuned("vq.train_group")), *given)

@@ -102,16 +102,12 @@ def clvq_info(source: bytes | files.PathLike | Source, *, max_pixels: int = clvq
     """
     most = params.integer("max_pixels", max_pixels, 1)
     if isinstance(source, str | os.PathLike):
-        return _info(io.BytesIO(files.read_bytes(source)), most)
+        source = files.read_bytes(source)
     if isinstance(source, bytes | bytearray | memoryview):
-        return _info(io.BytesIO(bytes(source)), most)
+        source = io.BytesIO(bytes(source))
     if not hasattr(source, "read"):
         raise InvalidType(f"source is {params.shown(source)}; allowed: bytes, a path or a binary file")
-    return _info(source, most)
-
-
-def _info(file: Source, max_pixels: int) -> ClvqInfo:
-    reader = clvq_format.Reader(file, max_pixels, max_codebook=None)
+    reader = clvq_format.Reader(source, most, max_codebook=None)
     reader.check_rest()
     header = reader.header
     return ClvqInfo(
