@@ -223,7 +223,7 @@ class BlockSet(Blocks):
     def _shares(
         self, chosen: BlockSet, number: Callable[[int], Any], first_at: Callable[[int], Any]
     ) -> Iterator[tuple[int, int, int, tuple[Buffer, np.uint32]]]:
-        """Runs of an empty set's blocks, each from one piece to one: the piece, blocks before, how many, and where to."""
+        """Runs of an empty set's blocks, each from one piece to one: that piece, blocks before, how many, and where."""
         done = 0
         for target in chosen.pieces:
             while target.count < target.capacity:
