@@ -30,6 +30,8 @@ from clquant.vectors.files import opened
 MAX_COMPONENTS = 2048
 PORTION_BYTES = 1 << 26  # of rows that are looked at or searched at once
 _KINDS = "buif"
+Read = Callable[[int, int], npt.NDArray[Any]]
+Make = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -219,11 +221,12 @@ def columns_of(source: RowSource, own: slice, queue: CommandQueue | None) -> Row
     """Some numbers of each row: lazily of a source that is read so, on the device of a device array."""
     if executor_of(source.source) is not None:
         return RowSource(source.source[:, own], True)
-    if source.is_lazy:
-        return RowSource(Columns(source, own), True)
+    width = own.stop - own.start
+    if source.is_lazy:  # numbers that are not finite are found where they belong
+        return RowSource(Made(source, source.raw, lambda rows: rows[:, own], width, source.dtype), True)
     if not source.is_on_device:
         return RowSource(source.source[:, own], False)
-    array, item, width = source.source, source.dtype.itemsize, own.stop - own.start
+    array, item = source.source, source.dtype.itemsize
     session = open_session(queue, [array])
     made = session.new_array((source.count, width), array.dtype)
     given = Rows(cast(Buffer, array.base_data), array.offset + own.start * item, source.components * item)
@@ -232,44 +235,21 @@ def columns_of(source: RowSource, own: slice, queue: CommandQueue | None) -> Row
     return RowSource(session.hand_over(made), False)
 
 
-def made_of(
-    source: RowSource, make: Callable[[npt.NDArray[Any]], npt.NDArray[Any]], components: int, dtype: npt.DTypeLike
-) -> RowSource:
+def made_of(source: RowSource, make: Make, components: int, dtype: npt.DTypeLike) -> RowSource:
     """Map rows by a function: lazily those that are read so or that workers have, else now, in portions."""
     if source.is_lazy and executor_of(source.source) is None:
-        return RowSource(Made(source, make, components, dtype), True)
+        return RowSource(Made(source, source.read, make, components, dtype), True)
     return RowSource(source.map(lambda rows: make(rows).astype(dtype), components, dtype), source.is_lazy)
 
 
-class Columns:
-    """Some numbers of each row of a source that is read lazily."""
-
-    def __init__(self, source: RowSource, own: slice) -> None:
-        self._source, self._own = source, own
-        self.shape, self.dtype = (source.count, own.stop - own.start), source.dtype
-        self.chunks = (source.chunk_rows,)
-
-    def __getitem__(self, rows: slice) -> npt.NDArray[Any]:
-        """Some rows."""
-        first, end, _ = rows.indices(self._source.count)
-        return np.ascontiguousarray(self._source.raw(first, end)[:, self._own])
-
-
 class Made:
-    """Rows of a source mapped by a function, (n, d) of a dtype."""
+    """Rows of a source, as it is read by `read`, mapped by a function: (n, d) of a dtype."""
 
-    def __init__(
-        self,
-        source: RowSource,
-        make: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
-        components: int,
-        dtype: npt.DTypeLike,
-    ) -> None:
-        self._source, self._make = source, make
-        self.shape, self.dtype = (source.count, components), np.dtype(dtype)
-        self.chunks = (source.chunk_rows,)
+    def __init__(self, source: RowSource, read: Read, make: Make, components: int, dtype: npt.DTypeLike) -> None:
+        self._count, self._read, self._make = source.count, read, make
+        self.shape, self.dtype, self.chunks = (source.count, components), np.dtype(dtype), (source.chunk_rows,)
 
     def __getitem__(self, rows: slice) -> npt.NDArray[Any]:
         """Some rows."""
-        first, end, _ = rows.indices(self._source.count)
-        return self._make(self._source.read(first, end)).astype(self.dtype)
+        first, end, _ = rows.indices(self._count)
+        return np.ascontiguousarray(self._make(self._read(first, end)), self.dtype)

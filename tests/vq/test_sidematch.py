@@ -47,7 +47,7 @@ def check(
     with session.scope() as scope:
         contexts = Contexts(session, scope, codebook, shape, pixels)
         tables = contexts.tables(scope, model)
-        matcher = SideMatch(session, scope, codebook[contexts.order], shape, tables, state)
+        matcher = SideMatch(session, scope.copy_of(codebook[contexts.order]), shape, tables, state)
         found = matcher.choose(scope.copy_of(image), image.shape[:2], nearest, band_rows, tolerance)
     np.testing.assert_array_equal(found, np.concatenate(parts))
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Buffer, LocalMemory, Scope, Session
+from clquant.runtime import Buffer, LocalMemory, Session
 from clquant.training.blocks import BlockShape
 from clquant.training.search import index_dtype, index_type
 from clquant.vq.coding.contexts import ContextTables
@@ -18,27 +19,19 @@ _LARGEST_ERROR = 255 * 255
 Table = npt.NDArray[np.integer[Any]]
 
 
+@dataclass(frozen=True)
 class SideMatch:
     """A codebook on the device with the contexts of its codewords."""
 
-    def __init__(
-        self,
-        session: Session,
-        scope: Scope,
-        codebook: npt.NDArray[np.uint8],
-        shape: BlockShape,
-        tables: ContextTables,
-        state_size: int,
-    ) -> None:
-        self._session = session
-        self._shape = shape
-        self._tables = tables
-        self._state_size = state_size
-        self._codebook = scope.copy_of(codebook)
+    session: Session
+    codebook: Buffer
+    shape: BlockShape
+    tables: ContextTables
+    state_size: int
 
     def choose(self, image: Buffer, size: tuple[int, int], nearest: Table, band_rows: int, tolerance: int) -> Table:
         """The codewords by which blocks are coded."""
-        session, shape, contexts = self._session, self._shape, self._tables.shape
+        session, shape, contexts = self.session, self.shape, self.tables.shape
         rows, columns = nearest.shape
         kernel = session.program(
             "vq/coding/sidematch.cl",
@@ -47,7 +40,7 @@ class SideMatch:
             MOST_BUCKETS=contexts.most_buckets,
             PAIRS=0,
             INDEX=index_type(contexts.size),
-            STATE=self._state_size,
+            STATE=self.state_size,
         ).kernel("vq_side_choose")
         group = 1 if session.limits.is_cpu else session.work_group_size(kernel, _GROUP, 12)
         dtype = index_dtype(contexts.size)
@@ -58,15 +51,15 @@ class SideMatch:
             widest, zero = min(tall, columns), np.uint32(0)
             launch = session.prepare(
                 *(scope, kernel, bands * widest * group, group),
-                codebook=self._codebook,
+                codebook=self.codebook,
                 image=image,
                 height=np.uint32(size[0]),
                 width=np.uint32(size[1]),
                 size=np.uint32(contexts.size),
                 groups=np.uint32(contexts.groups),
                 shift=np.uint32(contexts.shift),
-                above=self._tables.above,
-                left=self._tables.left,
+                above=self.tables.above,
+                left=self.tables.left,
                 rows=np.uint32(rows),
                 columns=np.uint32(columns),
                 band_rows=np.uint32(band_rows),

@@ -119,7 +119,8 @@ class Compressor:
         shape, matched = self.coder.shape, np.empty_like(table)
         with session.scope() as scope:
             tables = contexts.tables(scope, model, with_pairs=False)
-            matcher = SideMatch(session, scope, self.coder.rows[contexts.order], shape, tables, self.state_size)
+            codebook = scope.copy_of(self.coder.rows[contexts.order])
+            matcher = SideMatch(session, codebook, shape, tables, self.state_size)
             for first, end in chunks(session, layout, shape, False, 0, -(-len(table) // layout.rows)):
                 part = slice(first * layout.rows, min(end * layout.rows, len(table)))
                 rows = part.start * shape.rows, min(part.stop * shape.rows, picture.height)
