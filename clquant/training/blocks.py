@@ -55,6 +55,11 @@ class BlockShape:
         """Bytes of a block."""
         return self.components * self.dtype.itemsize
 
+    @property
+    def sides(self) -> dict[str, int]:
+        """The constants P, Q and C of kernels."""
+        return {"P": self.rows, "Q": self.columns, "C": self.channels}
+
     def table_shape(self, height: int, width: int) -> tuple[int, int]:
         """(rows, columns) of blocks that cover a picture; edge blocks repeat its last row and column."""
         return -(-height // self.rows), -(-width // self.columns)
@@ -63,13 +68,7 @@ class BlockShape:
         """Return the constants of cl/training/block.h for pictures of a width; by default without alignment."""
         line = self.columns * self.channels
         aligned = width is not None and line % 4 == 0 and width * self.channels % 4 == 0 and width % self.columns == 0
-        return {
-            "P": self.rows,
-            "Q": self.columns,
-            "C": self.channels,
-            "ALIGNED": int(aligned),
-            "DEEP": int(self.is_deep),
-        }
+        return {**self.sides, "ALIGNED": int(aligned), "DEEP": int(self.is_deep)}
 
     def codeword_shape(self) -> tuple[int, ...]:
         """The shape in which people see a block: (p, q) for one channel, else (p, q, C)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clquant.runtime import Buffer, LocalMemory, PreparedLaunch, Scope, Session
+from clquant.runtime import Buffer, LocalMemory, Scope, Session
 
 _GROUP = 256
 _DIGITS = 256
@@ -29,22 +29,12 @@ class Selection:
         lanes = session.work_group_size(kernel, _GROUP, 8)
         self.places, self.chosen = scope.empty(4 * capacity), scope.empty(4 * capacity)
         state, place = number or (keys, 0)
-        zero = np.uint32(0)
-        self._launch: PreparedLaunch = session.prepare(
-            *(scope, kernel, lanes, lanes),
-            keys=keys,
-            size=zero,
-            number=zero,
-            digits=np.uint32(digits),
-            from_state=np.uint32(number is not None),
-            state=state,
-            place=np.uint32(place),
-            places=self.places,
-            chosen=self.chosen,
-            counts=LocalMemory(4 * _DIGITS),
-            found=LocalMemory(8),
-            before=LocalMemory(8 * lanes),
-        )
+        buffers = {"keys": keys, "state": state, "places": self.places, "chosen": self.chosen}
+        sizes = {"size": 0, "number": 0, "digits": digits, "from_state": number is not None, "place": place}
+        local = {"counts": 4 * _DIGITS, "found": 8, "before": 8 * lanes}
+        numbers = {name: np.uint32(size) for name, size in sizes.items()}
+        rooms = {name: LocalMemory(nbytes) for name, nbytes in local.items()}
+        self._launch = session.prepare(scope, kernel, lanes, lanes, **buffers, **numbers, **rooms)
 
     def queue(self, size: int, number: int = 0) -> None:
         """Queue the choice."""

@@ -82,20 +82,12 @@ class DeviceRows:
                     session.copy(target, raw, (stop - begin) * row_bytes, place, offset)
                     continue
                 kernel = self._program(fixed.shape(components).dtype, (1 << fixed.bits) - 1).kernel("row_words")
-                numbers = np.uint64((stop - begin) * components)
-                session.launch(
-                    *(kernel, int(numbers), session.work_group_size(kernel, _GROUP)),
-                    rows=raw,
-                    first=np.uint64(place),
-                    count=numbers,
-                    columns=np.uint32(components),
-                    factor=np.float32(1 / fixed.scale),
-                    zero=np.float32(fixed.offset),
-                    words=target,
-                    offset=np.uint64(offset // fixed.shape(components).dtype.itemsize),
-                    bad=self._bad,
-                    row0=np.uint32(begin - first),
-                )
+                count, at = (stop - begin) * components, offset // fixed.shape(components).dtype.itemsize
+                given = {"rows": raw, "first": np.uint64(place), "count": np.uint64(count)}
+                given |= {"factor": np.float32(1 / fixed.scale), "zero": np.float32(fixed.offset)}
+                given |= {"columns": np.uint32(components), "bad": self._bad, "row0": np.uint32(begin - first)}
+                group = session.work_group_size(kernel, _GROUP)
+                session.launch(kernel, count, group, **given, words=target, offset=np.uint64(at))
         self._end_check(first)
 
     def words(self, scope: Scope, fixed: FixedPoint, first: int, end: int) -> Buffer:

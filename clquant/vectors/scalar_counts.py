@@ -37,18 +37,8 @@ def counted_codebooks(session: Session, rows: npt.NDArray[Any] | Array, k: int) 
         )
         keys, numbers, counts = (scope.empty(size * count * n) for size in (2, 4, 4))
         lengths = scope.empty(4 * count)
-        session.launch(
-            kernel,
-            count * local,
-            local,
-            given=given,
-            first=np.uint64(first),
-            keys=keys,
-            numbers=numbers,
-            counts=counts,
-            lengths=lengths,
-            n=np.uint32(n),
-        )
+        made = {"keys": keys, "numbers": numbers, "counts": counts, "lengths": lengths}
+        session.launch(kernel, count * local, local, given=given, first=np.uint64(first), **made, n=np.uint32(n))
         ends = find_runs(session, scope, numbers, counts, lengths, (count, n, k), total=n)
         sums, masses = scope.empty(8 * count * k), scope.empty(4 * count * k)
         program = session.program("vectors/scalar_counts.cl", LOCAL=local, KIND=kind)

@@ -52,21 +52,12 @@ def find_runs(
     groups = group_count(session.limits, rows, (32 + 2 * k + 4) * (n + 1))
     largest = n if weights is None else total
     reciprocals = np.iinfo(np.uint64).max // np.maximum(np.arange(largest + 1, dtype=np.uint64), 1)
-    ends = scope.empty(4 * rows * k)
-    session.launch(
-        kernel,
-        groups * local,
-        local,
-        numbers=numbers,
-        weights=weights or numbers,
-        reciprocals=scope.upload(reciprocals),
-        lengths=lengths,
-        scratch=scope.empty(groups * 32 * (n + 1)),
-        mass=scope.empty(4 if weights is None else groups * 4 * (n + 1)),
-        begins=scope.empty(groups * 2 * k * (n + 1)),
-        ends=ends,
-        sizes=np.array([rows, n, k, 0], np.uint32),
-    )
+    given = {"numbers": numbers, "weights": weights or numbers, "lengths": lengths}
+    given["reciprocals"] = scope.upload(reciprocals)
+    own = {"scratch": 32 * (n + 1), "mass": 4 if weights is None else 4 * (n + 1), "begins": 2 * k * (n + 1)}
+    rooms = {name: scope.empty(groups * nbytes) for name, nbytes in own.items()}
+    ends, sizes = scope.empty(4 * rows * k), np.array([rows, n, k, 0], np.uint32)
+    session.launch(kernel, groups * local, local, **given, **rooms, ends=ends, sizes=sizes)
     return ends
 
 

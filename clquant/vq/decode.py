@@ -37,16 +37,8 @@ class Decoder:
         session, shape = self._session, self.block
         row_bytes = width * shape.channels
         pieces = _pieces(shape, row_bytes, session.limits.is_cpu)
-        program = session.program(
-            "vq/decode.cl",
-            P=shape.rows,
-            Q=shape.columns,
-            C=shape.channels,
-            INDEX=index_type(self._size),
-            CHECKED=int(self._checked),
-            **pieces,
-        )
-        kernel = program.kernel("vq_decode")
+        constants = {**shape.sides, **pieces, "CHECKED": int(self._checked)}
+        kernel = session.program("vq/decode.cl", **constants, INDEX=index_type(self._size)).kernel("vq_decode")
         group = session.work_group_size(kernel, session.tuned("vq.decode_group"))
         across = min(group, 64)
         table = shape.table_shape(height, width)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from clquant.runtime import Buffer, Program, Scope, Session, Variant
 from clquant.training.search import index_dtype, index_type
 from clquant.vq.coding.contexts import ContextTables
-from clquant.vq.coding.streams import SentStreams, Words, join_streams
+from clquant.vq.coding.streams import Words, join_streams, sent_streams
 
 MAX_LANES = 32
 _LEAST_ROWS = 32  # of a band, whose first row has no neighbours above
@@ -106,13 +106,11 @@ class BandCoder:
             ranges = scope.empty(8 * rows * columns)
             kernel = self._program().kernel("vq_block_ranges")
             group = session.work_group_size(kernel, 64)
-            place = {"rows": np.uint32(rows), "columns": np.uint32(columns), "band_rows": np.uint32(layout.rows)}
-            given = {"indices": indices, **self._model(), **place, "ranges": ranges}
-            session.launch(kernel, rows * columns, group, **given)
+            model, place = self._tables.arguments, self._place(rows)
+            session.launch(kernel, rows * columns, group, indices=indices, **model, **place, ranges=ranges)
             words, states = scope.empty(2 * bands * capacity), scope.empty(4 * bands * layout.lanes)
             counts = scope.empty(4 * bands)
-            made = {"words": words, "states": states, "counts": counts}
-            self._launch("vq_bands_encode", bands, ranges=ranges, **place, **made)
+            self._launch("vq_bands_encode", bands, ranges=ranges, **place, words=words, states=states, counts=counts)
             count = session.download(counts, bands, np.uint32)
             of_lanes = session.download(states, (bands, layout.lanes), np.uint32)
             streams = join_streams(session, scope, words, count, capacity)
@@ -120,41 +118,19 @@ class BandCoder:
 
     def decode(self, scope: Scope, coded: Sequence[CodedBand], rows: int, indices: Buffer, wrong: Buffer) -> None:
         """Queue the decoding of some bands."""
-        sent = SentStreams(scope, [band.words for band in coded], np.stack([band.states for band in coded]))
-        place = {"rows": rows, "columns": self._layout.columns, "band_rows": self._layout.rows}
-        self._launch(
-            *("vq_bands_decode", len(coded)),
-            words=sent.words,
-            begins=sent.begins,
-            states=sent.states,
-            **self._model(),
-            **{name: np.uint32(number) for name, number in place.items()},
-            indices=indices,
-            wrong=wrong,
-        )
+        sent = sent_streams(scope, [band.words for band in coded], np.stack([band.states for band in coded]))
+        given = {**sent, **self._tables.arguments, **self._place(rows), "indices": indices, "wrong": wrong}
+        self._launch("vq_bands_decode", len(coded), **given)
 
-    def _model(self) -> dict[str, np.uint32 | Buffer]:
-        """Kernel arguments `MODEL_PARAMETERS` of `cl/vq/coding/band_model.h`, by name."""
-        tables, shape = self._tables, self._tables.shape
-        return {
-            "size": np.uint32(shape.size),
-            "groups": np.uint32(shape.groups),
-            "shift": np.uint32(shape.shift),
-            "above": tables.above,
-            "left": tables.left,
-            "pairs": tables.pairs,
-            "above_buckets": tables.above_buckets,
-            "left_buckets": tables.left_buckets,
-        }
+    def _place(self, rows: int) -> dict[str, np.uint32]:
+        """Kernel arguments of a table of so many rows, by name."""
+        place = {"rows": rows, "columns": self._layout.columns, "band_rows": self._layout.rows}
+        return {name: np.uint32(number) for name, number in place.items()}
 
     def _program(self) -> Program:
         shape = self._tables.shape
-        constants: dict[str, int | str] = {
-            "BUCKET": shape.bucket,
-            "MOST_BUCKETS": shape.most_buckets,
-            "PAIRS": 0 if not shape.by_pairs else _PAIRS_KNOWN if self._tables.has_pairs else _PAIRS_FOUND,
-        }
-        return self._session.program(self._variant.file, INDEX=index_type(shape.size), **constants)
+        pairs = 0 if not shape.by_pairs else _PAIRS_KNOWN if self._tables.has_pairs else _PAIRS_FOUND
+        return self._session.program(self._variant.file, **shape.constants, INDEX=index_type(shape.size), PAIRS=pairs)
 
     def _launch(self, name: str, bands: int, /, **named: object) -> None:
         """A group of as many work-items as lanes for each band, or a work-item."""

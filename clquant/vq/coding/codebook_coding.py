@@ -7,11 +7,12 @@ import functools
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import FormatError, Program, Scope, Session
+from clquant.runtime import FormatError, Session
 from clquant.training.blocks import BlockShape
-from clquant.vq.coding.streams import SentStreams, join_streams, spread
+from clquant.vq.coding.streams import join_streams, sent_streams, spread
 
 CODED, RAW = 1, 0
+_FILE = "vq/coding/codebook_coding.cl"
 _CLASSES = 24  # 2 * CLASSES in cl/vq/coding/codebook_coding.cl
 _SCALES = 16
 _RUN_COMPONENTS = 1 << 11  # of a run of codewords, which one state codes
@@ -52,25 +53,18 @@ def encode_codebook(session: Session, codebook: npt.NDArray[np.uint8], shape: Bl
     run = run_length(size, shape)
     runs = -(-size // run)
     with session.scope() as scope:
-        program = _program(session, shape)
+        program = session.program(_FILE, **shape.sides)
         source, residuals = scope.copy_of(codebook), scope.empty(2 * codebook.size)
+        sizes = {"size": np.uint32(size), "run": np.uint32(run)}
         kernel = program.kernel("vq_codebook_residuals")
         group = session.work_group_size(kernel, 64)
-        session.launch(kernel, codebook.size, group, source, np.uint32(size), np.uint32(run), residuals)
+        session.launch(kernel, codebook.size, group, codebook=source, **sizes, residuals=residuals)
         scales = _scales(session.download(residuals, codebook.size, np.uint16))
         words, states, counts = (scope.empty(n) for n in (2 * runs * run * components, 4 * runs, 4 * runs))
-        session.launch(
-            *(program.kernel("vq_codebook_encode"), runs, 1),
-            residuals=residuals,
-            size=np.uint32(size),
-            run=np.uint32(run),
-            count=np.uint32(runs),
-            tables=scope.copy_of(scale_tables()),
-            scales=scope.copy_of(scales),
-            words=words,
-            states=states,
-            counts=counts,
-        )
+        tables = {"tables": scope.copy_of(scale_tables()), "scales": scope.copy_of(scales)}
+        made = {"words": words, "states": states, "counts": counts}
+        kernel = program.kernel("vq_codebook_encode")
+        session.launch(kernel, runs, 1, residuals=residuals, **sizes, count=np.uint32(runs), **tables, **made)
         count = session.download(counts, runs, np.uint32)
         streams = join_streams(session, scope, words, count, run * components)
         head = (scales[0::2] | scales[1::2] << 4).tobytes() + count.astype(_COUNT).tobytes()
@@ -100,41 +94,15 @@ def decode_codebook(session: Session, data: bytes, size: int, shape: BlockShape)
         raise FormatError("a .clvq file's codebook has the wrong length")
     words = np.split(np.frombuffer(data, "<u2", offset=head).astype(np.uint16), np.cumsum(counts)[:-1])
     with session.scope() as scope:
-        return _decode_runs(session, scope, SentStreams(scope, words, states), scales, (size, run, runs), shape)
-
-
-def _decode_runs(
-    session: Session,
-    scope: Scope,
-    sent: SentStreams,
-    scales: npt.NDArray[np.uint8],
-    sizes: tuple[int, int, int],
-    shape: BlockShape,
-) -> npt.NDArray[np.uint8]:
-    """The codebook of the streams of its runs; `sizes` are the codewords, those of a run, and the runs."""
-    size, run, runs = sizes
-    codebook, wrong = scope.empty(size * shape.components), scope.zeros(4)
-    session.launch(
-        *(_program(session, shape).kernel("vq_codebook_decode"), runs, 1),
-        words=sent.words,
-        begins=sent.begins,
-        states=sent.states,
-        size=np.uint32(size),
-        run=np.uint32(run),
-        count=np.uint32(runs),
-        tables=scope.copy_of(scale_tables()),
-        scales=scope.copy_of(scales),
-        codebook=codebook,
-        wrong=wrong,
-    )
-    decoded = session.download(codebook, (size, shape.components), np.uint8)
-    if session.download(wrong, 1, np.uint32)[0]:
-        raise FormatError("a .clvq file's codebook does not end where its words do")
-    return decoded
-
-
-def _program(session: Session, shape: BlockShape) -> Program:
-    return session.program("vq/coding/codebook_coding.cl", P=shape.rows, Q=shape.columns, C=shape.channels)
+        tables = {"tables": scope.copy_of(scale_tables()), "scales": scope.copy_of(scales)}
+        sizes = {"size": np.uint32(size), "run": np.uint32(run), "count": np.uint32(runs)}
+        made = {"codebook": scope.empty(size * components), "wrong": scope.zeros(4)}
+        kernel = session.program(_FILE, **shape.sides).kernel("vq_codebook_decode")
+        session.launch(kernel, runs, 1, **sent_streams(scope, words, states), **sizes, **tables, **made)
+        decoded = session.download(made["codebook"], (size, components), np.uint8)
+        if session.download(made["wrong"], 1, np.uint32)[0]:
+            raise FormatError("a .clvq file's codebook does not end where its words do")
+        return decoded
 
 
 def _scales(residuals: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Buffer, FormatError, Program, Scope, Session, Variant, cached_job
+from clquant.runtime import Buffer, FormatError, Scope, Session, Variant, cached_job
 from clquant.training.blocks import BlockShape
 from clquant.training.search import MOST_KEPT
 
@@ -84,6 +84,11 @@ class ContextShape:
         return _FREE_ENTRIES + _ENTRIES_PER_PIXEL * self.pixels
 
     @property
+    def constants(self) -> dict[str, int]:
+        """The constants of `cl/vq/coding/buckets.h`."""
+        return {"BUCKET": self.bucket, "MOST_BUCKETS": self.most_buckets}
+
+    @property
     def smallest_part(self) -> int:
         """Codewords of the parts that the coding order is made of, if not `by_pairs`."""
         return min(self.bucket, 1 << self.shift) if self.shift else self.bucket
@@ -114,6 +119,12 @@ class ContextTables:
     left_buckets: Buffer
     has_pairs: bool
 
+    @property
+    def arguments(self) -> dict[str, np.uint32 | Buffer]:
+        """Kernel arguments `MODEL_PARAMETERS` of `cl/vq/coding/band_model.h`, by name."""
+        buffers = {name: getattr(self, name) for name in ("above", "left", "pairs", "above_buckets", "left_buckets")}
+        return {**buffers, **{name: np.uint32(getattr(self.shape, name)) for name in ("size", "groups", "shift")}}
+
 
 def open_contexts(
     session: Session, codebook: npt.NDArray[np.uint8], block: BlockShape, pixels: int, own: bool
@@ -137,15 +148,12 @@ class Contexts:
         self._session = session
         self._scope = scope
         self.shape = ContextShape(len(codebook), pixels)
-        self.program = self._program("vq/coding/contexts.cl")
+        self.program = session.program("vq/coding/contexts.cl", **self.shape.constants)
         self.order = coding_order(codebook, block, self.shape)
         self.ranks = None if self.shape.by_pairs else np.argsort(self.order).astype(np.uint16)
         book = codebook[self.order].reshape(len(codebook), block.rows, block.columns, block.channels)
         self.above_bins = self._bins(book[:, 0], book[:, -1])
         self.left_bins = self._bins(book[:, :, 0], book[:, :, -1])
-
-    def _program(self, file: str) -> Program:
-        return self._session.program(file, BUCKET=self.shape.bucket, MOST_BUCKETS=self.shape.most_buckets)
 
     def _bins(self, own: npt.NDArray[np.uint8], others: npt.NDArray[np.uint8]) -> Buffer:
         """Bins of the distances between the sides of codewords and the meeting sides of their neighbours."""
@@ -173,7 +181,7 @@ class Contexts:
         planes = np.zeros((sides.shape[1], shape.stride), np.uint8)
         planes[:, : shape.size] = sides.T
         copies = self._scope.copy_of(planes), self._scope.copy_of(neighbours)
-        kernel = self._program(_LANES.file).kernel("vq_side_bins_lanes")
+        kernel = session.program(_LANES.file, **shape.constants).kernel("vq_side_bins_lanes")
         sizes = np.uint32(shape.groups), np.uint32(_GROUPS_OF_ITEM)
         arguments = *copies, np.uint32(sides.shape[1]), np.array(bin_thresholds(sides.shape[1]), np.int32), *sizes, bins
         session.launch(

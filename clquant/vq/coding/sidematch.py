@@ -33,44 +33,23 @@ class SideMatch:
         """The codewords by which blocks are coded."""
         session, shape, contexts = self.session, self.shape, self.tables.shape
         rows, columns = nearest.shape
-        kernel = session.program(
-            "vq/coding/sidematch.cl",
-            **shape.constants(size[1]),
-            BUCKET=contexts.bucket,
-            MOST_BUCKETS=contexts.most_buckets,
-            PAIRS=0,
-            INDEX=index_type(contexts.size),
-            STATE=self.state_size,
-        ).kernel("vq_side_choose")
+        constants = {**shape.constants(size[1]), **contexts.constants, "PAIRS": 0, "STATE": self.state_size}
+        program = session.program("vq/coding/sidematch.cl", **constants, INDEX=index_type(contexts.size))
+        kernel = program.kernel("vq_side_choose")
         group = 1 if session.limits.is_cpu else session.work_group_size(kernel, _GROUP, 12)
         dtype = index_dtype(contexts.size)
         bound = np.uint32(min(tolerance, _LARGEST_ERROR * shape.components + 1))
         with session.scope() as scope:
             chosen = scope.copy_of(np.ascontiguousarray(nearest, dtype))
             tall, bands = min(band_rows, rows), -(-rows // band_rows)
-            widest, zero = min(tall, columns), np.uint32(0)
-            launch = session.prepare(
-                *(scope, kernel, bands * widest * group, group),
-                codebook=self.codebook,
-                image=image,
-                height=np.uint32(size[0]),
-                width=np.uint32(size[1]),
-                size=np.uint32(contexts.size),
-                groups=np.uint32(contexts.groups),
-                shift=np.uint32(contexts.shift),
-                above=self.tables.above,
-                left=self.tables.left,
-                rows=np.uint32(rows),
-                columns=np.uint32(columns),
-                band_rows=np.uint32(band_rows),
-                across=zero,
-                first_row=zero,
-                diagonal=zero,
-                tolerance=bound,
-                chosen=chosen,
-                block=LocalMemory(shape.components),
-                **{name: LocalMemory(4 * group) for name in ("values", "errors", "places")},
-            )
+            sizes = {"height": size[0], "width": size[1], "rows": rows, "columns": columns, "band_rows": band_rows}
+            sizes |= dict.fromkeys(("across", "first_row", "diagonal"), 0)
+            given = {**self.tables.arguments, **{name: np.uint32(number) for name, number in sizes.items()}}
+            given |= {"codebook": self.codebook, "image": image, "tolerance": bound, "chosen": chosen}
+            given |= {name: LocalMemory(4 * group) for name in ("values", "errors", "places")}
+            given["block"] = LocalMemory(shape.components)
+            items = bands * min(tall, columns) * group
+            launch = session.prepare(scope, kernel, items, group, **kernel.among(given))
             for diagonal in range(tall + columns - 1):
                 first, last = max(0, diagonal - columns + 1), min(tall - 1, diagonal)
                 across = last - first + 1

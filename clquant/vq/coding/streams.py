@@ -45,14 +45,11 @@ def join_streams(
     return [whole[a:b] for a, b in itertools.pairwise(begins)]
 
 
-class SentStreams:
-    """All streams' words on their way to a decoder, where each stream's begin and the last ends, and the states."""
-
-    def __init__(self, scope: Scope, words: Sequence[Words], states: States) -> None:
-        if states.size and int(states.min()) < LOW:
-            raise FormatError("a .clvq section holds an impossible state")
-        begins = np.cumsum([0, *(part.size for part in words)]).astype(np.uint32)
-        joined = np.concatenate([*words, np.zeros(1, np.uint16)])  # buffers are never empty
-        self.words = scope.copy_of(joined)
-        self.begins = scope.copy_of(begins)
-        self.states = scope.copy_of(np.ascontiguousarray(states, np.uint32))
+def sent_streams(scope: Scope, words: Sequence[Words], states: States) -> dict[str, Buffer]:
+    """A decoder's arguments by name: all streams' words, where each stream's begin and the last ends; the states."""
+    if states.size and int(states.min()) < LOW:
+        raise FormatError("a .clvq section holds an impossible state")
+    begins = np.cumsum([0, *(part.size for part in words)]).astype(np.uint32)
+    joined = np.concatenate([*words, np.zeros(1, np.uint16)])  # buffers are never empty
+    arrays = {"words": joined, "begins": begins, "states": np.ascontiguousarray(states, np.uint32)}
+    return {name: scope.copy_of(array) for name, array in arrays.items()}
