@@ -34,22 +34,9 @@ def mean_squared_error(
     error_space: str | None = None,
     queue: CommandQueue | None = None,
 ) -> float:
-    """Mean squared error a channel of an image whose pixels take their nearest palette colours.
-
-    Parameters
-    ----------
-    color_space, metric : str
-        Where and how colours are compared, as `clquant.palette.engine.predict` takes them.
-    error_space : str, optional
-        Where the error is taken; default `color_space`.
-
-    Returns
-    -------
-    float
-        Sum of squared distances, divided by pixels and by 3. In squared 8-bit steps for ``"srgb"``; for
-        ``"linear"`` and ``"oklab"`` with the range from black to white as 1. With alpha the mean over a black
-        and a white background. The sum is an integer, so the result is the same on every device.
-    """
+    """Mean squared error a channel of an image whose pixels take their nearest palette colours."""
+    # Of squared distances in `error_space`, or else `color_space`: squared 8-bit steps for "srgb", squared parts of the
+    # range from black to white for the others; with alpha the mean over a black and a white background.
     how: dict[str, Any] = {"color_space": color_space, "metric": metric, "error_space": error_space, "queue": queue}
     return summed_error(image, palette, "image", **how).mean
 
