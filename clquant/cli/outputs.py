@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import pathlib
 import stat
@@ -18,7 +17,7 @@ from clquant.cli.common import STDOUT, shown
 from clquant.cli.inputs import Inputs, Naming, Origin, Pair, Source, expand, without_own_results
 from clquant.color.formats import png
 from clquant.color.formats.embedded import identifier
-from clquant.color.formats.names import LOSSLESS, SMALL_DISPLAYS, SOURCES, format_of, format_of_suffix, own_options
+from clquant.color.formats.names import SMALL_DISPLAYS, SOURCES, by_pillow, format_of, format_of_suffix
 from clquant.images import files, lazy
 from clquant.images.folders import PICTURE_SUFFIXES
 from clquant.runtime import FileError, InvalidArgument
@@ -217,17 +216,11 @@ def picture_bytes(image: PIL.Image.Image, kind: str, target: str, **options: Any
         raise InvalidArgument(f"output {shown(target)!r}: it holds a palette of at most 256 colours; try .png")
     if kind == "PNG" and image.mode in ("L", "RGB", "RGBA") and not options:
         return png.picture(np.asarray(image))
-    options = {**LOSSLESS.get(kind, {}), **options}
-    kind = "PPM" if kind == "PBM" else kind
-    data = io.BytesIO()
     try:
-        image.save(data, kind, **{**own_options(image, kind, options), **options})
-    except MemoryError:
-        raise
-    except Exception as error:  # Pillow's encoders raise many kinds
+        return by_pillow(image, kind, options)
+    except InvalidArgument as error:
         picture = f"this picture of {image.width}x{image.height} and mode {image.mode}"
         raise InvalidArgument(f"output {shown(target)!r}: {kind} cannot hold {picture}: {error}") from error
-    return data.getvalue()
 
 
 def _identity(path: str) -> tuple[int, int] | None:

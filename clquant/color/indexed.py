@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 import os
 from typing import Any, BinaryIO, cast
 
@@ -15,20 +14,19 @@ from clquant import params
 from clquant.color.formats import embedded, gif, parallel, png, sixel
 from clquant.color.formats.names import (
     BILEVEL,
-    LOSSLESS,
     OWN,
     SOURCES,
     WITH_PALETTE,
     WITHOUT_ALPHA,
+    by_pillow,
     format_named,
     format_of,
-    own_options,
 )
 from clquant.color.order import ORDERS, permutation
 from clquant.color.palette import Palette, as_palette
 from clquant.color.values import as_array
 from clquant.images import files
-from clquant.runtime import Array, ClquantError, InvalidArgument, InvalidType
+from clquant.runtime import Array, InvalidArgument, InvalidType
 
 _BLACK_AND_WHITE = np.array([[0, 0, 0, 255], [255, 255, 255, 255]], np.uint8).view(np.uint32)
 
@@ -189,15 +187,10 @@ class IndexedImage:
         if name == "PNG" and options.keys() <= png.OPTIONS:
             return self._png(options)
         image, more = self._for_pillow(name, options)
-        out = io.BytesIO()
         try:
-            options = {**own_options(image, name, options), **more, **options}
-            image.save(out, "PPM" if name == "PBM" else name, **options)
-        except (ClquantError, MemoryError):
-            raise
-        except Exception as error:  # Pillow's encoders raise many kinds on options that they do not like
+            return by_pillow(image, name, {**more, **options})
+        except InvalidArgument as error:
             raise InvalidArgument(f"cannot write the picture as {format!r}: {error}") from error
-        return out.getvalue()
 
     def _own(self, name: str, options: dict[str, Any]) -> bytes:
         try:
@@ -230,10 +223,9 @@ class IndexedImage:
             return image, {"optimize": False} | ({} if transparent is None else {"transparency": transparent})
         if name == "PNG":
             return self.to_pil(), {}
-        if name == "PBM" or (name == "TIFF" and options.get("compression") == "group4"):
+        asked = name == "PBM" or (name == "TIFF" and options.get("compression") == "group4")
+        if asked or (name in BILEVEL and self._is_bilevel):
             return self._bilevel(name), {}
-        if name in BILEVEL and self._is_bilevel:
-            return self._bilevel(name), dict(LOSSLESS.get(name, {}))
         without_alpha = name in WITHOUT_ALPHA
         opaque = without_alpha or not self.palette.has_alpha or bool((self.palette.colors[:, 3] == 255).all())
         if name in WITH_PALETTE and opaque and len(self.palette) <= 256:
@@ -243,7 +235,7 @@ class IndexedImage:
             image = PIL.Image.fromarray(self.to_array())
         if without_alpha and image.mode == "RGBA":
             image = image.convert("RGB")
-        return image, dict(LOSSLESS.get(name, {}))
+        return image, {}
 
     @property
     def _is_bilevel(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -37,20 +38,26 @@ LOSSLESS: dict[str, dict[str, Any]] = {
 }
 
 
-def own_options(image: PIL.Image.Image, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options that make Pillow write a picture in its own size, not in the usual sizes of icons.
-
-    Fax compressions are refused here for all but mode 1: some releases of libtiff crash on them.
-    """
+def by_pillow(image: PIL.Image.Image, name: str, options: Mapping[str, Any]) -> bytes:
+    """Encode a picture by Pillow in its own size, an icon too, and without loss where the format has a way."""
     if name == "ICNS" or (name == "ICO" and max(image.size) > MOST_ICO_SIDE):
         raise InvalidArgument(
             f"{name} holds no picture of {image.width}x{image.height} pixels; allowed: "
             f"ICO up to {MOST_ICO_SIDE}x{MOST_ICO_SIDE}, PNG and other formats"
         )
+    own = {"sizes": [image.size]} if name == "ICO" else LOSSLESS.get(name, {})
     compression = options.get("compression")
+    # Some releases of libtiff crash on these.
     if name == "TIFF" and compression in FAX_COMPRESSIONS and image.mode != "1":
         raise InvalidArgument(f"compression {compression!r} holds black and white alone")
-    return {"sizes": [image.size]} if name == "ICO" else {}
+    data = io.BytesIO()
+    try:
+        image.save(data, "PPM" if name == "PBM" else name, **{**own, **options})
+    except MemoryError:
+        raise
+    except Exception as error:  # Pillow's encoders raise many kinds
+        raise InvalidArgument(str(error)) from error
+    return data.getvalue()
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
