@@ -56,12 +56,6 @@ class SentRows:
         """Begin the uploads of the first `rows` rows."""
         self._begin(self._needed(rows))
 
-    def first_rows(self, rows: int) -> Buffer:
-        """Return the buffer, with its first `rows` rows valid for what is queued from now on; begin no others."""
-        self.begin(rows)
-        self._order(self._needed(rows))
-        return self._buffer
-
     def _needed(self, rows: int) -> int:
         """Parts that have the first rows."""
         return sum(begin < rows for begin, _ in self._parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -57,14 +57,10 @@ def _buffer_bytes(job: TreeJob, height: int, width: int, leaves: int | None = No
     return [height * width * channels, low, records, stats, cells(height, width, 2)]
 
 
-def _room(session: runtime.Session) -> int:
-    """Bytes of device memory that a job's buffers may take together."""
-    return session.limits.global_memory * 4 // 5
-
-
 def _fits(session: runtime.Session, needed: list[int]) -> bool:
     """Whether the device has room for buffers of so many bytes, which kernels address by 32 bits."""
-    return max(needed) <= min(session.limits.max_alloc, (1 << 32) - 1) and sum(needed) <= _room(session)
+    limits = session.limits
+    return max(needed) <= min(limits.max_alloc, (1 << 32) - 1) and sum(needed) <= limits.global_memory * 4 // 5
 
 
 def _is_readable(job: TreeJob, height: int, width: int) -> bool:
@@ -101,30 +97,32 @@ def window_of(picture: Picture, x: int, y: int, level: int) -> Window:
 
 
 def _region(
+    session: runtime.Session,
     scope: runtime.Scope,
     picture: Picture,
     x: int,
     y: int,
     level: int,
-    rows: Callable[[int], runtime.Buffer] | None,
     window: npt.NDArray[np.uint8] | None = None,
 ) -> Region:
-    """Put the pixels of subtree (x, y) on the device; `window` has those of a lazy picture, `rows` is of `_rows`."""
+    """Put the pixels of subtree (x, y) on the device; `window` has those of a lazy picture."""
     (top, bottom), (left, right) = window_of(picture, x, y, level)
-    height, width = bottom - top, right - left
-    if picture.lazy is not None:
-        part = picture.lazy.rows(0, picture.height) if window is None else window
-        return Region(scope.upload(part), 0, width * picture.channels, height, width, left, top, level)
-    row_bytes = picture.width * picture.channels
-    origin = top * row_bytes + left * picture.channels
+    size, whole, origin = (bottom - top, right - left), None, 0
     if picture.device_array is not None:
-        origin += picture.device_array.offset
-        return Region(buffer_of(picture.device_array), origin, row_bytes, height, width, left, top, level)
-    if rows is not None:
-        return Region(rows(top + height), origin, row_bytes, height, width, left, top, level)
-    assert picture.array is not None
-    part = np.ascontiguousarray(picture.array[top : top + height, left : left + width])
-    return Region(scope.upload(part), 0, width * picture.channels, height, width, left, top, level)
+        whole, origin = buffer_of(picture.device_array), picture.device_array.offset
+    elif picture.array is not None and picture.array.nbytes <= session.limits.max_alloc:
+        whole = scope.wrapped(picture.array)
+    if whole is not None:
+        row_bytes = picture.width * picture.channels
+        origin += top * row_bytes + left * picture.channels
+        return Region(whole, origin, row_bytes, *size, left, top, level)
+    if window is None and picture.lazy is not None:
+        window = picture.lazy.rows(0, picture.height)
+    elif window is None:
+        assert picture.array is not None
+        window = picture.array[top:bottom, left:right]
+    pixels = scope.upload(np.ascontiguousarray(window))
+    return Region(pixels, 0, size[1] * picture.channels, *size, left, top, level)
 
 
 def decompose(session: runtime.Session, job: TreeJob, progress: runtime.Progress) -> Decomposition:
@@ -133,7 +131,7 @@ def decompose(session: runtime.Session, job: TreeJob, progress: runtime.Progress
     height, width = picture.height, picture.width
     if _is_readable(job, height, width) and _fits(session, _buffer_bytes(job, height, width, leaves=0)):
         with session.scope() as scope:
-            region = _region(scope, picture, 0, 0, root_level(height, width), None)
+            region = _region(session, scope, picture, 0, 0, root_level(height, width))
             with open_subtree(session, region, job.picture.channels, job.criterion, job.levels) as subtree:
                 count = subtree.count()
                 if _fits(session, _buffer_bytes(job, height, width, count)):
@@ -150,7 +148,7 @@ def whole_subtree(
     job = TreeJob(picture, criterion, levels=True)
     if not _fits(session, _buffer_bytes(job, picture.height, picture.width, leaves=0)):
         return None
-    region = _region(scope, picture, 0, 0, root_level(picture.height, picture.width), None)
+    region = _region(session, scope, picture, 0, 0, root_level(picture.height, picture.width))
     return Subtree(Plan(session, region, picture.channels, criterion), scope, store_low=True)
 
 
@@ -247,18 +245,15 @@ def _in_squares(session: runtime.Session, job: TreeJob, level: int, progress: ru
     result = Decomposition(None)
     parts: list[npt.NDArray[np.void]] = []
     roots: list[Root] = []
-    with session.scope() as whole:
-        rows = _rows(session, job, level, whole)
-        wanted = (window_of(picture, x, y, level) for x, y in corners)
-        windows = itertools.repeat(None) if picture.lazy is None else picture.lazy.windows(wanted)
-        for (x, y), window in zip(corners, windows, strict=False):
-            with session.scope() as scope:
-                region = _region(scope, picture, x, y, level, rows, window)
-                found, root = _square(session, scope, job, region)
-                _take_levels(result.words, picture, level, found.words, x, y)
-            parts.append(found.leaves)
-            roots.append(root)
-            progress.report(len(parts), len(corners))
+    wanted = (window_of(picture, x, y, level) for x, y in corners)
+    windows = itertools.repeat(None) if picture.lazy is None else picture.lazy.windows(wanted)
+    for (x, y), window in zip(corners, windows, strict=False):
+        with session.scope() as scope:
+            found, root = _square(session, scope, job, _region(session, scope, picture, x, y, level, window))
+            _take_levels(result.words, picture, level, found.words, x, y)
+        parts.append(found.leaves)
+        roots.append(root)
+        progress.report(len(parts), len(corners))
     crown = _crown_over(session, job, corners, level, roots)
     if job.levels:
         result.words |= {above: words[: picture.channels] for above, (words, _) in crown.above.items()}
@@ -276,24 +271,6 @@ def on_device(session: runtime.Session, records: npt.NDArray[np.void]) -> runtim
     array = session.new_array(records.shape, records.dtype)
     session.write(buffer_of(array), records)
     return session.hand_over(array)
-
-
-def _rows(
-    session: runtime.Session, job: TreeJob, level: int, scope: runtime.Scope
-) -> Callable[[int], runtime.Buffer] | None:
-    """Return a callable that puts a host picture's first rows in a device buffer; None without room for all."""
-    # Subtrees then read that buffer, so that the host need not gather each one's pixels.
-    picture, side = job.picture, 1 << level
-    if picture.array is None:
-        return None
-    needed = sum(_buffer_bytes(job, min(side, picture.height), min(side, picture.width)))
-    if picture.array.nbytes + needed > _room(session) or picture.array.nbytes > session.limits.max_alloc:
-        return None
-    if session.limits.unified_memory:
-        buffer = scope.wrapped(picture.array)
-        return None if buffer is None else lambda _: buffer
-    sent = picture.send(session, scope).sent
-    return None if sent is None else sent.first_rows
 
 
 def _take_levels(whole: dict[int, Words], picture: Picture, top: int, part: dict[int, Words], x: int, y: int) -> None:

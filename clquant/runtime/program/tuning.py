@@ -163,11 +163,6 @@ def value(device: cl.Device, limits: Limits, name: str) -> int:
     return _values(device, family(limits), os.environ.get(TUNING_VARIABLE, ""))[name]
 
 
-def values(device: cl.Device, limits: Limits) -> dict[str, int]:
-    """All parameters' values on a device, as engines would read them now."""
-    return {name: value(device, limits, name) for name in NAMES}
-
-
 @functools.lru_cache(maxsize=64)
 def _values(device: cl.Device, kind: str, switch: str) -> Values:
     """Shipped values under the user's own. The file is read once in a process, and a bad one warned of once."""
