@@ -114,14 +114,15 @@ Origin = Callable[[str], tuple[str, int | None] | None]
 def without_own_results(sources: Inputs, name: Naming, output: str | None, origin: Origin | None = None) -> Inputs:
     """Leave out inputs that earlier calls made of others among them, as a folder may be given again and again.
 
-    Left out are, of what was found in folders, pictures that lie where the result of another one goes, or by `origin`
-    went, and have its size, and all that lie in the output folder.
+    Left out are, of what was found in folders and has the suffix of a result, pictures that lie where the result of
+    another one goes, or by `origin` went, and have its size, and all that lie in the output folder.
     """
     found = [source for source in sources if source.found]
     if not found:
         return sources
     inside = "" if output in (None, STDIN) else os.path.realpath(str(output))
     results, originals = {}, collections.defaultdict(list)
+    suffixes = {os.path.splitext(name(source))[1].lower() for source in found}
     if output is None:
         for source in found:
             originals[os.path.dirname(source.path), source.stem].append(source)
@@ -129,6 +130,8 @@ def without_own_results(sources: Inputs, name: Naming, output: str | None, origi
 
     def is_result(source: Source) -> bool:
         place, folder = os.path.realpath(source.path), os.path.dirname(source.path)
+        if os.path.splitext(place)[1].lower() not in suffixes:
+            return False
         if inside and os.path.commonpath([inside, place]) == inside:
             return True
         if output is not None:

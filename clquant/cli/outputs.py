@@ -190,9 +190,10 @@ def expected(
     `without_own_results`; unless a command `writes`, there are no places.
     """
     sources = expand(args.inputs, known)
-    name = named(args.name, default, **fields)
     if writes:
+        name = named(args.name, default, **fields)
         sources = without_own_results(sources, name, args.output, origin if args.name is None else None)
+    name = named(args.name, default, **fields)  # which counts what is left from 1 on
     places = Outputs(sources, common.files_read(args), force=args.force)
     if not writes:
         return places, [(source, None) for source in sources]

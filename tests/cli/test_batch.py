@@ -159,6 +159,8 @@ def test_names_from_a_template(folder, capsys):
     (folder / "in" / "b.png").unlink()
     assert main(["palette", "in", "-k", "4", "-o", "out", "--name", "{number}-{stem}{suffix}.{colors}.gif", "-q"]) == 0
     assert names(folder / "out") == ["1-a.png.4.gif", "2-c.png.4.gif"]
+    assert main(["palette", "in/a.png", "in", "-k", "4", "-o", "more/", "--name", "{number}-{stem}.png", "-q"]) == 0
+    assert names(folder / "more") == ["1-a.png", "2-a.png", "3-c.png"]
     for template, message in (
         ("{what}.png", "allowed: the text of a file name with {stem}, {suffix}, {number}, {colors}"),
         ("{stem", "allowed: the text of a file name with"),

@@ -77,6 +77,15 @@ def test_a_folder_with_one_codebook(
     assert "this codec holds none; --codebook names its file" in capsys.readouterr().err
 
 
+def test_an_output_folder_may_hold_inputs(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    coded, other = tmp_path / "coded", tmp_path / "other"
+    assert main(["vq", "encode", str(folder), "-n", "16", "-o", str(coded), "-q"]) == 0
+    other.mkdir()
+    (coded / "one.clvq").rename(other / "more.clvq")
+    assert main(["vq", "decode", str(coded), str(other), "-o", str(coded), "-q"]) == 0
+    assert sorted(path.name for path in coded.glob("*.png")) == ["more.png", "two.png"]
+
+
 def test_pipes(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def piped(data: bytes, *arguments: str) -> bytes:
         out = io.TextIOWrapper(io.BytesIO())
