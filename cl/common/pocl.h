@@ -46,6 +46,7 @@ typedef uint cl_mem_fence_flags;
 #define CLK_LOCAL_MEM_FENCE 1
 #define CLK_GLOBAL_MEM_FENCE 2
 void __attribute__((overloadable, convergent)) barrier(cl_mem_fence_flags);
+void OVERLOADED_ mem_fence(cl_mem_fence_flags); /* what tests give kmeans/lloyd_grid.cl as its fence */
 
 /* What takes a few instructions is written out, as OpenCL defines it: the library's functions are called by PoCL, and
  * callers keep no vector in a register over a call. */

@@ -152,7 +152,7 @@ class Lloyd:
     def prepare(self, tol: float) -> None:
         """Make what `run` needs, while the device has something else to do."""
         if self.grid is not None:
-            self.grid.prepare()
+            _ = self.grid.launch  # made at its first use
         else:
             self._step(False, _tolerance(tol), False)
 

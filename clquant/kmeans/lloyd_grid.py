@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clquant.kmeans.points import TILE
-from clquant.runtime import NVIDIA_FENCE, Kernel, Limits, LocalMemory, PreparedLaunch, Scope, Session, Variant
+from clquant.runtime import NVIDIA_FENCE, Buffer, Kernel, Limits, LocalMemory, PreparedLaunch, Scope, Session, Variant
 
 if TYPE_CHECKING:
     from clquant.kmeans.lloyd import Lloyd
@@ -62,13 +62,13 @@ class LloydGrid:
         whole = max(4, self._warp)
         self._stride = -(-lloyd.k // whole) * whole
         self.fresh = True
-        self._steps: PreparedLaunch | None = None
 
     @functools.cached_property
     def _group(self) -> int:
         """Work-items of a group: as many as their lists leave room for beside the centers."""
         group = min(self._session.tuned("kmeans.grid_group"), self._session.limits.work_group)
-        while group > self._warp and self._local_bytes(group, True) + SPARE_BYTES > self._session.limits.local_memory:
+        room = self._session.limits.local_memory - self._center_bytes - SPARE_BYTES
+        while group > self._warp and self._scratch_bytes(group) > room:
             group //= 2
         return group
 
@@ -87,24 +87,26 @@ class LloydGrid:
         """One per compute unit, so that all are there at once whatever registers and local memory they take."""
         return self._session.limits.compute_units
 
-    def _scratch_bytes(self, group: int, swaps: bool) -> int:
-        k = self._lloyd.k
-        lists = group // self._warp * (self._listed * 18 + self._warp * 32)
-        repair = 16 * group + 8 + 8 * k
-        return max(lists, repair, 4 * WORDS_PER_PLACE * self._stride if swaps else 0)
+    @property
+    def _center_bytes(self) -> int:
+        """Local memory of the centers, and of the best ones."""
+        return 8 * self._dims * self._stride
 
-    def _local_bytes(self, group: int, swaps: bool) -> int:
-        return 4 * self._dims * self._stride * (2 if swaps else 1) + self._scratch_bytes(group, swaps)
+    def _scratch_bytes(self, group: int) -> int:
+        lists = group // self._warp * (self._listed * 18 + self._warp * 32)
+        repair = 16 * group + 8 + 8 * self._lloyd.k
+        return max(lists, repair, 4 * WORDS_PER_PLACE * self._stride)
 
     @functools.cached_property
-    def _memory(self) -> tuple[object, ...]:
+    def _memory(self) -> tuple[Buffer, Buffer]:
         """The sums, and the words that groups meet by."""
         words = self._scope.zeros(4 * GRID_WORDS)
         return self._scope.zeros(8 * SUMS * (1 + 2 * self._dims) * self._lloyd.k), words
 
-    def _prepared(self, pinned: int, swaps: bool, **own: object) -> PreparedLaunch:
-        lloyd, points, tiles = self._lloyd, self._lloyd.points, self._lloyd.tiles
-        sums, words = self._memory
+    @functools.cached_property
+    def launch(self) -> PreparedLaunch:
+        """All steps and swaps, but for what `_queue` sets."""
+        lloyd, points, tiles, (sums, words) = self._lloyd, self._lloyd.points, self._lloyd.tiles, self._memory
         groups = max(1, min(self._most_groups, tiles.n))
         return self._session.prepare(
             *(self._scope, self._kernel(), groups * self._group, self._group),
@@ -118,41 +120,25 @@ class LloydGrid:
             state=lloyd.state,
             sums=sums,
             totals=lloyd.totals,
-            pinned=np.uint32(pinned),
             extents=np.array((*points.extent, 0)[:4], np.int32),
             words=words,
-            room=LocalMemory(4 * self._dims * self._stride * (2 if swaps else 1)),
+            room=LocalMemory(self._center_bytes),
             place_stride=np.uint32(self._stride),
-            scratch=LocalMemory(self._scratch_bytes(self._group, swaps)),
-            **own,
+            scratch=LocalMemory(self._scratch_bytes(self._group)),
+            tolerance=np.uint64(0),
+            **dict.fromkeys(("pinned", "by_axis", "fresh", "steps", "rounds", "count"), np.uint32(0)),
         )
 
-    def prepare(self) -> PreparedLaunch:
-        """Make what `steps` needs, unless that was done: the launch."""
-        if self._steps is None:
-            none = np.uint32(0)
-            swaps = {"rounds": none, "count": none}
-            self._steps = self._prepared(
-                0, False, by_axis=none, tolerance=np.uint64(0), fresh=none, steps=none, **swaps
-            )
-        return self._steps
+    def _queue(self, tolerance: int, **numbers: int) -> None:
+        self.launch.set(tolerance=np.uint64(tolerance), **{name: np.uint32(value) for name, value in numbers.items()})
+        self.launch.queue()
 
     def steps(self, most: int, by_axis: bool, tolerance: int, pinned: int) -> None:
         """Queue up to `most` steps, with the other arguments of `Lloyd.step`; the first `pinned` centers stay."""
-        launch = self.prepare()
-        launch.set(
-            pinned=np.uint32(pinned),
-            by_axis=np.uint32(by_axis),
-            tolerance=np.uint64(tolerance),
-            fresh=np.uint32(self.fresh),
-            steps=np.uint32(most),
-        )
-        launch.queue()
+        self._queue(tolerance, pinned=pinned, by_axis=by_axis, fresh=self.fresh, steps=most, rounds=0, count=0)
         self.fresh = False
 
     def swap(self, rounds: int, steps: int, count: int) -> None:
         """Queue all of `swap_centers`; the first round tries `count` swaps."""
-        numbers = {"by_axis": 0, "fresh": 1, "steps": steps, "rounds": rounds + 1, "count": count}
-        given = {name: np.uint32(number) for name, number in numbers.items()}
-        self._prepared(self._lloyd.pinned, True, tolerance=np.uint64(0), **given).queue()
+        self._queue(0, pinned=self._lloyd.pinned, by_axis=0, fresh=1, steps=steps, rounds=rounds + 1, count=count)
         self.fresh = True
