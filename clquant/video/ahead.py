@@ -51,12 +51,12 @@ def ahead(items: Iterable[T], depth: int = 1) -> Iterator[T]:
 
 
 class Spool(Generic[T]):
-    """Items in a file without a name, packed by zlib's `level`, which are read any number of times."""
+    """Items in a file without a name, packed unless they are small, which are read any number of times."""
 
-    def __init__(self, items: Iterable[T] = (), level: int = 1) -> None:
+    def __init__(self, items: Iterable[T] = (), packs: bool = True) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed when the spool goes
         weakref.finalize(self, self._file.close)
-        self._level = level
+        self._packs = packs
         self.expected = self.nbytes = 0
         for item in items:
             self.add(item)
@@ -64,7 +64,8 @@ class Spool(Generic[T]):
     def add(self, item: T) -> None:
         """Write another item."""
         self._file.seek(self.nbytes)
-        pickle.dump(zlib.compress(pickle.dumps(item), self._level), self._file)
+        data = zlib.compress(pickle.dumps(item), 1) if self._packs else item
+        pickle.dump(data, self._file, pickle.HIGHEST_PROTOCOL)
         self.nbytes = self._file.tell()
         self.expected += 1
 
@@ -74,4 +75,4 @@ class Spool(Generic[T]):
             self._file.seek(at)
             data = pickle.load(self._file)
             at = self._file.tell()
-            yield pickle.loads(zlib.decompress(data))
+            yield pickle.loads(zlib.decompress(data)) if self._packs else data

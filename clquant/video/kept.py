@@ -14,7 +14,7 @@ from clquant.images.moving import Frame
 from clquant.video.ahead import Spool
 from clquant.video.hold import Held
 
-MOST_BYTES = 1 << 28
+MOST_BYTES = 1 << 26
 
 
 class _Change(NamedTuple):
@@ -58,7 +58,7 @@ class Kept:
             yield before
         if self._changes is not None:
             return
-        spool: Spool[_Change] = Spool(level=0)
+        spool: Spool[_Change] = Spool(packs=False)
         for held in self._make():
             if self._fits:
                 self._fits = False

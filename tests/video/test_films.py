@@ -299,4 +299,7 @@ def test_the_command(pictures, tmp_path, monkeypatch, capsys):
     ):
         assert main(["animate", *arguments]) == 2
         assert why in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["animate", "a.mkv", "--size", "0", "-o", "c.gif"])
+    assert "'0' is no size in pixels, such as 480" in capsys.readouterr().err
     assert not (tmp_path / "c.gif").exists()

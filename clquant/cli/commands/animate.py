@@ -148,7 +148,11 @@ def _report(args: argparse.Namespace, sources: Inputs, target: str, made: Animat
 
 def _size(text: str) -> int | tuple[int, int]:
     """Width, or width and height, in pixels."""
-    return int(text) if re.fullmatch(r"[1-9]\d{0,4}", text) else common.sides(text)
+    if "x" in text.lower():
+        return common.sides(text)
+    if not re.fullmatch(r"[1-9]\d{0,4}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no size in pixels, such as 480 or 480x270")
+    return int(text)
 
 
 def _seconds(text: str) -> float:
