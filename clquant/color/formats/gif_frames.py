@@ -99,7 +99,7 @@ def _with_gaps(frame: Frame, touched: npt.NDArray[np.bool_]) -> Frame | None:
         return None
     transparent, colors = frame.transparent, frame.colors
     if transparent is None:
-        free = np.flatnonzero(np.bincount(frame.indices[touched], minlength=len(colors)) == 0)
+        free = np.flatnonzero(parallel.counted(frame.indices[touched], len(colors)) == 0)
         if len(free):  # of no changed pixel: the table stays; a low one, so that codes are short
             transparent = int(free[0])
         elif len(colors) < MAX_COLORS:
