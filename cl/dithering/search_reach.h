@@ -18,6 +18,10 @@ int entry_in_reach(int4 color, float4 point, __global const float4 *entries, __g
 #if DIMS == 4
         score += e.w * point.w;
 #endif
+#if defined(FOR_CPUS) && SPACE_ALPHA /* a branch costs less than a gap with alpha */
+        if (score >= least)
+            continue;
+#endif
         score += gap(color, colors[j]) > speck ? penalty : 0.0f;
         if (score < least && j != barred) {
             least = score;

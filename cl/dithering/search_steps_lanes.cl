@@ -1,5 +1,6 @@
 /* search_steps.cl's toggle_phase for CPUs: sixteen cells of a row in the lanes of a vector; the same result bit for
  * bit. */
+#define FOR_CPUS
 #include "dithering/search_steps.h"
 #include "dithering/search_reach.h"
 

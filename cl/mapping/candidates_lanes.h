@@ -11,6 +11,7 @@
  *   (any, PLANES, LANES) short; grid: cells along each axis; shift: log2 of a cell's side; transparent: first entry of
  *   alpha 0 or -1; missing (1) int: set to 1 where that entry is wanting.
  */
+#define FOR_CPUS
 #include "mapping/nearest.h"
 
 #define LANES 8
