@@ -154,25 +154,13 @@ class _Pinwheel:
         """Queue both phases of a band, whose rows in reach are wrong."""
         common, blocks = self._common, BandBlocks.of(portion, self._block)
         edges = scope.empty(blocks.edge_bytes(EDGE_BYTES))
+        shared = {**self._on_device.arguments(), **bounds.on_the_device(self._on_device, plain=True)}
+        shared |= {"image": portion.pixels, "output": portion.out, "edges": edges, "picture": blocks.picture}
+        shared |= {"error_limit": common.limit, "amplitude": common.amplitude, "gain": common.gain}
+        shared["key"] = blocks.key(common.key)
         for (kernel, tables, slots), (begin, end) in zip(self._phases, blocks.ranges, strict=True):
             lanes = session.work_group_size(
                 kernel, min(session.tuned("halftone.palette_group"), blocks.half), slots * EDGE_BYTES
             )
-            session.launch(
-                kernel,
-                (blocks.half, end - begin),
-                (lanes, 1),
-                **self._on_device.arguments(),
-                **bounds.on_the_device(self._on_device, plain=True),
-                **tables,
-                image=portion.pixels,
-                output=portion.out,
-                edges=edges,
-                all_waiting=runtime.LocalMemory(slots * EDGE_BYTES * lanes),
-                picture=blocks.picture,
-                blocks=blocks.blocks(begin),
-                error_limit=common.limit,
-                amplitude=common.amplitude,
-                gain=common.gain,
-                key=blocks.key(common.key),
-            )
+            own = {"all_waiting": runtime.LocalMemory(slots * EDGE_BYTES * lanes), "blocks": blocks.blocks(begin)}
+            session.launch(kernel, (blocks.half, end - begin), (lanes, 1), **shared, **tables, **own)

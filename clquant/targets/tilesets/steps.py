@@ -48,17 +48,9 @@ class TileSteps:
         self, name: str, size: int | tuple[int, int], *given: Any, channels: int = 3, index: str = "uchar", **named: Any
     ) -> None:
         """Queue a kernel of `cl/targets/tilesets/steps.cl`."""
-        constants: dict[str, int | str] = {
-            **self.space.constants(),
-            "CHANNELS": channels,
-            "SIDE_Y": self.side[0],
-            "SIDE_X": self.side[1],
-            "SIZE": self.size,
-            "K": self.n_colors,
-            "FIRST": self._first,
-            "INDEX": index,
-        }
-        kernel = self.session.program("targets/tilesets/steps.cl", **constants).kernel(name)
+        sides = {"SIDE_Y": self.side[0], "SIDE_X": self.side[1], "SIZE": self.size}
+        constants = {**self.space.constants(), **sides, "CHANNELS": channels, "K": self.n_colors, "FIRST": self._first}
+        kernel = self.session.program("targets/tilesets/steps.cl", **constants, INDEX=index).kernel(name)
         group = self.session.work_group_size(kernel, GROUP)
         self.session.launch(kernel, size, group if isinstance(size, int) else (group, 1), *given, **named)
 
@@ -84,21 +76,12 @@ class TileSteps:
     ) -> None:
         """Queue the points of some tiles of pixels (H, W, C)."""
         height, width, channels = shape
-        self._launch(
-            "gather_tiles",
-            len(tiles) * self.size,
-            channels=channels,
-            pixels=pixels,
-            width=np.uint32(width),
-            height=np.uint32(height),
-            across=np.uint32(self.grid(height, width)[1]),
-            tiles=scope.copy_of(tiles),
-            count=np.uint32(len(tiles)),
-            tables=scope.copy_of(self._tables),
-            scale=np.int32(self.scale),
-            begin=np.uint32(begin),
-            points=out,
-        )
+        across, count = self.grid(height, width)[1], len(tiles)
+        sizes = {"width": width, "height": height, "across": across, "count": count, "begin": begin}
+        given: dict[str, Any] = {"pixels": pixels, "tiles": scope.copy_of(tiles), "points": out}
+        given["tables"] = scope.copy_of(self._tables)
+        given |= {name: np.uint32(size) for name, size in sizes.items()}
+        self._launch("gather_tiles", count * self.size, channels=channels, **given, scale=np.int32(self.scale))
 
     def centers(self, scope: Scope, places: Int) -> Buffer:
         """Centers on the device."""
