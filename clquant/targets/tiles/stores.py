@@ -144,10 +144,13 @@ class MBTiles(Tiles):
         self._database.set_progress_handler(self._went_on, _STEPS_AT_ONCE)
         self._turns = 0
         self.metadata = {}
-        with contextlib.suppress(sqlite3.OperationalError):
-            self.metadata = dict(self._rows("SELECT name, value FROM metadata"))
-        rows = self._rows("SELECT zoom_level, tile_column, tile_row FROM tiles")
-        self._places = sorted(_checked(z, x, y) for z, x, y in rows)
+        with contextlib.ExitStack() as unless_opened:
+            unless_opened.callback(self.close)
+            with contextlib.suppress(sqlite3.OperationalError):
+                self.metadata = dict(self._rows("SELECT name, value FROM metadata"))
+            rows = self._rows("SELECT zoom_level, tile_column, tile_row FROM tiles")
+            self._places = sorted(_checked(z, x, y) for z, x, y in rows)
+            unless_opened.pop_all()
 
     def _went_on(self) -> bool:
         """Whether a query that has taken so many steps more must end."""

@@ -70,6 +70,8 @@ def writing(out: Any, metadata: dict[str, Any], tms: bool = False) -> Iterator[W
         yield writer
         writer.close()
         os.replace(beside, target)
+    except FileError:
+        raise
     except (OSError, sqlite3.Error) as error:
         raise FileError(f"cannot write {str(target)!r}: {error}") from error
     finally:
@@ -142,7 +144,7 @@ class PMTilesWriter(Writer):
 
     def __init__(self, path: pathlib.Path, metadata: dict[str, Any]) -> None:
         super().__init__(path, metadata)
-        module = pmtiles_module(f"write {str(path)!r}")
+        module = pmtiles_module("write PMTiles")
         self._formats = module.tile
         self._file = open(path, "wb")  # noqa: SIM115
         self._writer = module.writer.Writer(self._file)

@@ -155,6 +155,7 @@ def test_files_of_several_kinds_and_sizes(tmp_path: pathlib.Path, rng: np.random
 
 @pytest.mark.full
 def test_what_is_refused(tmp_path: pathlib.Path, source: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pmtiles")
     (tmp_path / "empty").mkdir()
     (tmp_path / "bad.mbtiles").write_bytes(b"no database")
     (tmp_path / "bad.pmtiles").write_bytes(b"no archive" * 99)
