@@ -14,9 +14,10 @@ import pytest
 
 import clquant
 from clquant import KMeansPalette, Palette, PinwheelHalftoner, QuadtreeBuilder, VQCodec, runtime
+from clquant.images import upload
 from clquant.palette import engine
 from clquant.runtime.memory import pinned
-from clquant.runtime.transfer import copy, overlap
+from clquant.runtime.transfer import copy
 from clquant.runtime.transfer import host_result as results
 
 
@@ -26,7 +27,7 @@ def session(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> Ite
     monkeypatch.setenv("CLQUANT_LIMITS", "unified_memory=0")
     for module, name in ((copy, "SMALLEST_DOWN"), (copy, "UNAWAITED_BYTES")):
         monkeypatch.setattr(module, name, 0)
-    monkeypatch.setattr(overlap, "SMALLEST", 4096)
+    monkeypatch.setattr(upload, "STAGED_BYTES", 4096)
     monkeypatch.setattr(pinned, "_pools", type(pinned._pools)())
     yield runtime.open_session(queue)
     gc.collect()
@@ -212,11 +213,10 @@ AT_EXIT = """
 import atexit
 import numpy as np
 from clquant import KMeansPalette, runtime
-from clquant.runtime.transfer import copy, overlap, staging
+from clquant.images import upload
+from clquant.runtime.transfer import copy, staging
 
-for module in (overlap, copy):
-    module.SMALLEST = 0
-copy.SMALLEST_DOWN = copy.UNAWAITED_BYTES = 0
+upload.STAGED_BYTES = copy.SMALLEST = copy.SMALLEST_DOWN = copy.UNAWAITED_BYTES = 0
 staging.MAX_LANES = 1  # PoCL 3.0 does not survive several that begin at once
 image = np.random.default_rng(0).integers(0, 256, (40, 50, 3), dtype=np.uint8)
 engine = KMeansPalette(9)

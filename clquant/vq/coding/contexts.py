@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Buffer, FormatError, Scope, Session, Variant, cached_job
+from clquant.runtime import Buffer, FormatError, Scope, Session, cached_job
 from clquant.training.blocks import BlockShape
 from clquant.training.search import MOST_KEPT
 
@@ -24,12 +24,6 @@ _FALLS = (-12, -7, -4, -2, -1, 0, 1, 2, 3, 4, 6, 9, 13, 20, 32, 56)  # of a curv
 RARITY_UNIT = 4  # eighths of a bit
 
 _SIDE_COMPONENTS = 12  # at most, of a side, that the coding order looks at
-_SIDE_BY_SIDE = 16  # codewords, as in cl/vq/coding/contexts_lanes.cl
-_MOST_BY_COMPONENTS = 32  # of a side; more are added up faster one codeword after another
-_GROUPS_OF_ITEM = 16  # whose bins a work-item of a CPU makes
-
-_LANES = Variant("lanes", "vq/coding/contexts_lanes.cl", gain=1.41, is_worthwhile=lambda limits: limits.is_cpu)
-VARIANTS = (_LANES, Variant("portable", "vq/coding/contexts.cl"))
 
 Curves = npt.NDArray[np.uint8]
 
@@ -163,10 +157,6 @@ class Contexts:
         side = sides.shape[1]
         assert side <= 128  # else distances were not exact
         bins = self._scope.empty(shape.groups * shape.stride)
-        wide = shape.bucket >= _SIDE_BY_SIDE and side <= _MOST_BY_COMPONENTS
-        if wide and session.choose(VARIANTS) is _LANES:
-            self._bins_side_by_side(sides, neighbours, bins)
-            return bins
         bounds = np.array(distance_bounds(side), np.uint32)
         kernel = self.program.kernel("vq_side_bins")
         group = session.work_group_size(kernel, 64)
@@ -175,18 +165,6 @@ class Contexts:
         arguments = copies[0], copies[1], np.uint32(side), copies[2], *sizes, bins
         session.launch(kernel, (shape.size, shape.groups), (group, 1), *arguments)
         return bins
-
-    def _bins_side_by_side(self, sides: npt.NDArray[np.uint8], neighbours: npt.NDArray[np.uint8], bins: Buffer) -> None:
-        session, shape = self._session, self.shape
-        planes = np.zeros((sides.shape[1], shape.stride), np.uint8)
-        planes[:, : shape.size] = sides.T
-        copies = self._scope.copy_of(planes), self._scope.copy_of(neighbours)
-        kernel = session.program(_LANES.file, **shape.constants).kernel("vq_side_bins_lanes")
-        sizes = np.uint32(shape.groups), np.uint32(_GROUPS_OF_ITEM)
-        arguments = *copies, np.uint32(sides.shape[1]), np.array(bin_thresholds(sides.shape[1]), np.int32), *sizes, bins
-        session.launch(
-            kernel, (-(-shape.size // _SIDE_BY_SIDE), -(-shape.groups // _GROUPS_OF_ITEM)), (1, 1), *arguments
-        )
 
     def tables(self, scope: Scope, model: Model, with_pairs: bool = True) -> ContextTables:
         """The tables that a model gives."""
@@ -264,16 +242,6 @@ def _by_widest(
 def distance_bounds(side: int) -> list[int]:
     """The least squared distance of each bin from 1 on: of b, what is n (2^(b/2) - 1) or more for n components."""
     return [math.isqrt((side * side << b) - 1) + 1 - side for b in range(1, BINS)]
-
-
-def bin_thresholds(side: int) -> tuple[int, int, int, int]:
-    """Return three mantissas and an offset, by which vq/coding/contexts_lanes.cl finds the bins of distances."""
-    exponent = side.bit_length() - 1
-    mantissa = side << (23 - exponent)
-    lower = math.isqrt(-(-mantissa * mantissa // 2) - 1) + 1
-    upper = math.isqrt(2 * mantissa * mantissa - 1) + 1
-    implied, bias = 1 << 23, 127
-    return lower - implied, mantissa - implied, upper - implied, -2 * (exponent + bias) - 2
 
 
 def group_means(sides: npt.NDArray[np.uint8], shift: int) -> npt.NDArray[np.uint8]:
