@@ -197,6 +197,8 @@ LANES_INLINE uint write_cell(const subtree_t *subtree, int whole, uint x, uint y
     __global const uchar *flag = subtree->flags + (y >> 2) * cols2 + (x >> 2);
     for (uint b = 0; b < 4; ++b) {
         uint bx = x + 4 * (b & 1u), by = y + 2 * (b & 2u), left = subtree->left + bx, top = subtree->top + by;
+        if (!whole && (bx >= subtree->width || by >= subtree->height))
+            continue;
         __global const uchar *pixel = subtree->first + (ulong)by * pitch + bx * CHANNELS;
         uint flags = flag[(b >> 1) * cols2 + (b & 1u)];
 #if CHANNELS <= 4
@@ -205,9 +207,8 @@ LANES_INLINE uint write_cell(const subtree_t *subtree, int whole, uint x, uint y
             continue;
         }
 #endif
-        if (bx < subtree->width && by < subtree->height)
-            slot = write_block(pixel, pitch, flags, min(4u, subtree->width - bx), min(4u, subtree->height - by), left,
-                               top, list, slot);
+        slot = write_block(pixel, pitch, flags, min(4u, subtree->width - bx), min(4u, subtree->height - by), left, top,
+                           list, slot);
     }
     return slot;
 }
