@@ -40,7 +40,7 @@ TRAITS = {
 
 
 class Declared(NamedTuple):
-    """What is known of an option beside its value."""
+    """An option's traits, its default and the parameter that it sets."""
 
     traits: frozenset[str]
     default: Any

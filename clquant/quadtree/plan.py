@@ -90,7 +90,7 @@ class Plan:
         return self.session.choose(variants)
 
     def arguments(self) -> dict[str, Any]:
-        """What the kernels of tiles and leaves are told, by their names for it."""
+        """Return the arguments that the kernels of tiles and leaves share, by name."""
         region, criterion = self.region, self.criterion
         sizes = {
             "pitch": region.pitch,

@@ -1,1 +1,1 @@
-"""What files of strangers may cost their reader, found before they are decoded."""
+"""Bounds on the work and memory that a file may cost its decoder, checked before decoding."""
