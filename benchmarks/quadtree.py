@@ -15,8 +15,8 @@ from benchmarks.quadtree_peers import NUMBA, with_numba, with_numpy
 from clquant import QuadtreeBuilder, images, runtime
 from clquant.quadtree import criteria, geometry
 from clquant.quadtree.leaf_list import record_dtype
-from clquant.quadtree.plan import Region
-from clquant.quadtree.subtree import open_subtree
+from clquant.quadtree.plan import Plan, Region
+from clquant.quadtree.subtree import Subtree
 
 THRESHOLD = 13
 
@@ -31,7 +31,9 @@ def reduction(queue: runtime.CommandQueue, picture: Picture) -> Callable[[], int
     region = Region(images.buffer_of(on_device), 0, width * channels, height, width, 0, 0, level)
 
     def call() -> int:
-        with open_subtree(session, region, channels, criterion, store_low=True) as subtree:
+        with session.scope() as scope:
+            subtree = Subtree(Plan(session, region, channels, criterion), scope, store_low=True)
+            subtree.reduce()
             session.finish()
             assert on_device.size  # the pixels outlive the kernels
             return sum(buffer.size for buffer in subtree.buffers.values())

@@ -19,7 +19,7 @@ from clquant.quadtree.geometry import MAX_CHANNELS, cells, grid, morton, root_le
 from clquant.quadtree.leaf_list import record_dtype
 from clquant.quadtree.levels import Words, unpack
 from clquant.quadtree.plan import MAX_TILE_LEVEL, Plan, Region
-from clquant.quadtree.subtree import Subtree, open_subtree
+from clquant.quadtree.subtree import Subtree
 from clquant.quadtree.upper import Crown, crown_of
 
 # Least and largest side of a square that a worker reduces, as powers of two.
@@ -131,47 +131,48 @@ def decompose(session: runtime.Session, job: TreeJob, progress: runtime.Progress
     height, width = picture.height, picture.width
     if _is_readable(job, height, width) and _fits(session, _buffer_bytes(job, height, width, leaves=0)):
         with session.scope() as scope:
-            region = _region(session, scope, picture, 0, 0, root_level(height, width))
-            with open_subtree(session, region, job.picture.channels, job.criterion, job.levels) as subtree:
-                count = subtree.count()
-                if _fits(session, _buffer_bytes(job, height, width, count)):
-                    result = _finish(subtree, scope, job, count, picture.on_device)
-                    progress.report(1, 1)
-                    return result
+            subtree = _reduced(session, scope, job, _region(session, scope, picture, 0, 0, root_level(height, width)))
+            count = subtree.count()
+            if _fits(session, _buffer_bytes(job, height, width, count)):
+                result = _finish(subtree, job, count, picture.on_device)
+                progress.report(1, 1)
+                return result
     return _in_squares(session, job, subtree_level(session, job), progress)
+
+
+def _reduced(session: runtime.Session, scope: runtime.Scope, job: TreeJob, region: Region) -> Subtree:
+    """Queue the reduction of a region."""
+    subtree = Subtree(Plan(session, region, job.picture.channels, job.criterion), scope, job.levels)
+    subtree.reduce()
+    return subtree
 
 
 def whole_subtree(
     session: runtime.Session, scope: runtime.Scope, picture: Picture, criterion: Criterion
 ) -> Subtree | None:
-    """Put a picture on the device as one subtree, not yet reduced; None if there is no room."""
+    """Reduce a picture on the device as one subtree with all statistics; None if there is no room."""
     job = TreeJob(picture, criterion, levels=True)
     if not _fits(session, _buffer_bytes(job, picture.height, picture.width, leaves=0)):
         return None
     region = _region(session, scope, picture, 0, 0, root_level(picture.height, picture.width))
-    return Subtree(Plan(session, region, picture.channels, criterion), scope, store_low=True)
+    return _reduced(session, scope, job, region)
 
 
-def _finish(subtree: Subtree, scope: runtime.Scope, job: TreeJob, count: int, on_device: bool) -> Decomposition:
+def _finish(subtree: Subtree, job: TreeJob, count: int, on_device: bool) -> Decomposition:
     """Return a subtree's leaves and the statistics that the job needs; only with `on_device` the leaves stay there."""
-    dtype = record_dtype(subtree.plan.channels, job.picture.gray)
-    result = Decomposition(None)
-    host: runtime.HostResult | None = None
+    session, dtype = subtree.session, record_dtype(subtree.plan.channels, job.picture.gray)
+    leaves: Any
     if on_device:
-        result.leaves = subtree.session.new_array((count,), dtype)
-        records = buffer_of(result.leaves)
+        leaves = session.new_array((count,), dtype)
+        subtree.leaves(buffer_of(leaves))
+        session.hand_over(leaves)
     else:
-        host = runtime.HostResult(subtree.session, (count,), dtype)
-        records = host.room(scope, 0, count)
-    subtree.leaves(records)
-    if host is not None:
-        host.store(scope, 0, count, records)
-        result.leaves = host.array()
-    if on_device:
-        subtree.session.hand_over(result.leaves)
-    if job.levels:
-        result.words = subtree.statistics()
-    return result
+        host = runtime.HostResult(session, (count,), dtype)
+        records = host.room(subtree.scope, 0, count)
+        subtree.leaves(records)
+        host.store(subtree.scope, 0, count, records)
+        leaves = host.array()
+    return Decomposition(leaves, subtree.statistics() if job.levels else {})
 
 
 def _root(subtree: Subtree) -> Root:
@@ -186,8 +187,8 @@ def _root(subtree: Subtree) -> Root:
 
 def _square(session: runtime.Session, scope: runtime.Scope, job: TreeJob, region: Region) -> tuple[Decomposition, Root]:
     """Build the subtree of an aligned square of the picture."""
-    with open_subtree(session, region, job.picture.channels, job.criterion, job.levels) as subtree:
-        return _finish(subtree, scope, job, subtree.count(), False), _root(subtree)
+    subtree = _reduced(session, scope, job, region)
+    return _finish(subtree, job, subtree.count(), False), _root(subtree)
 
 
 def _leaves_and_root(

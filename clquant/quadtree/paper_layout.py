@@ -47,14 +47,13 @@ class PaperLayout:
     def array(self) -> npt.NDArray[np.void] | None:
         """All nodes; None if the device has no doubles, or no room for the whole tree at once."""
         session, leaves = self._session, self._leaves
-        if not session.limits.fp64:
+        if not session.limits.fp64 or leaves.records.nbytes > session.limits.max_alloc:
             return None
         picture = images.read(self._pixels, max_channels=MAX_CHANNELS)
         with session.scope() as scope:
             subtree = whole_subtree(session, scope, picture, self._criterion)
-            if subtree is None or leaves.records.nbytes > session.limits.max_alloc:
+            if subtree is None:
                 return None
-            subtree.reduce()
             root, dtype = subtree.plan.top, record_dtype(leaves.channels)
             count = (4 ** (root + 1) - 1) // 3
             result = runtime.HostResult(session, (count,), dtype)

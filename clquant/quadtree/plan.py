@@ -44,7 +44,7 @@ class Plan:
     """A region's levels, counted from the pixels, and the constants and arguments that its kernels share."""
 
     session: runtime.Session
-    region: Region  # another of the same shape may take its place
+    region: Region
     channels: int
     criterion: Criterion
     bands: int = field(init=False)  # values that are summed for each pixel

@@ -69,13 +69,3 @@ def paint(session: runtime.Session, leaves: LeafList, how: Paint = _LEAVES_ALONE
             else:
                 whole.store(scope, 0, leaves.height, target)
     return picture if whole is None else whole.array()
-
-
-def as_rgb(picture: Pixels) -> Pixels:
-    """An RGB copy, (H, W, 3): gray thrice, the first channel thrice for two bands, else the first three."""
-    if picture.ndim == 2:
-        return np.repeat(picture[..., None], 3, axis=2)
-    if picture.shape[2] < 3:
-        return np.repeat(picture[..., :1], 3, axis=2)
-    copied: Pixels = picture[..., :3].copy()
-    return copied

@@ -6,11 +6,8 @@ subtree of the picture's tree; the nodes above them come last (`clquant.quadtree
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,16 +15,13 @@ import numpy.typing as npt
 
 from clquant import runtime
 from clquant.quadtree import tiles
-from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.geometry import grid
 from clquant.quadtree.leaves import leaves_launch
 from clquant.quadtree.levels import Words
-from clquant.quadtree.plan import STOP, Launch, Plan, Region
+from clquant.quadtree.plan import STOP, Launch, Plan
 from clquant.quadtree.upper import FEW_NODES, PACKED, PAIRS, Places, upper_launch
 
 COUNT_MASK = np.uint32(STOP - 1)
-MAX_CACHED_VALUES = 1 << 22
-"""Values of a region up to which a subtree is kept for the next of its shape: 512 x 512 takes a CPU 0.7 of the time."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +37,10 @@ class StoredWords:
 class Subtree:
     """The levels of one region on the device; `scope` owns all buffers."""
 
-    # A kept one works on one region of the same shape after another, and its launches are made once.
-
     plan: Plan
     scope: runtime.Scope
     store_low: bool
     buffers: dict[str, runtime.Buffer] = field(init=False)
-    prepared: dict[str, runtime.PreparedLaunch] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.session = self.plan.session
@@ -68,26 +59,17 @@ class Subtree:
             "extents": 2 * plan.channels * plan.cells_from(plan.tile, plan.last + 1) if ranged else 1,
         }
 
-    def _queue(self, name: str, make: Callable[[], Launch], **now: Any) -> None:
-        """Queue a launch, made once under its name, with the arguments `now`."""
-        if name not in self.prepared:
-            # It keeps what it was prepared with: no pixels or records, which are other jobs' next time.
-            none = {each: self.buffers["flags"] for each, value in now.items() if isinstance(value, runtime.Buffer)}
-            kernel, items, group, arguments = make()
-            self.prepared[name] = self.session.prepare(self.scope, kernel, items, group, **{**arguments, **none})
-        self.prepared[name].set(**now)
-        self.prepared[name].queue()
-
     def reduce(self) -> None:
-        """Compute every level bottom-up (Masina and Stedile, Algorithm 2 and section 5)."""
-        region = self.plan.region
-        make = partial(tiles.tiles_launch, self.plan, self.buffers, self.store_low)
-        self._queue("tiles", make, pixels=region.pixels, origin=np.uint64(region.origin))
+        """Queue every level bottom-up (Masina and Stedile, Algorithm 2 and section 5)."""
+        self._queue(tiles.tiles_launch(self.plan, self.buffers, self.store_low))
         level = self.plan.tile + 1
         while level <= self.plan.last:
             levels = self.plan.last + 1 - level if self.plan.cells[level] <= FEW_NODES else 1
-            self._queue(f"upper {level}", partial(self._upper, level, levels))
+            self._queue(self._upper(level, levels))
             level += levels
+
+    def _queue(self, launch: Launch) -> None:
+        self.session.launch(launch.kernel, launch.items, launch.group, **launch.arguments)
 
     def _upper(self, level: int, levels: int) -> Launch:
         plan = self.plan
@@ -112,10 +94,7 @@ class Subtree:
 
     def leaves(self, records: runtime.Buffer) -> None:
         """Queue the writing of `count()` records in Morton order, x and y in the whole picture's pixels."""
-        region = self.plan.region
-        make = partial(leaves_launch, self.plan, self.buffers, records)
-        place = {"left": np.uint32(region.left), "top": np.uint32(region.top), "leaves": records}
-        self._queue("leaves", make, pixels=region.pixels, origin=np.uint64(region.origin), **place)
+        self._queue(leaves_launch(self.plan, self.buffers, records))
 
     def statistics(self) -> dict[int, Words]:
         """Return every level's words from 1 on, without luma; needs `store_low`."""
@@ -144,39 +123,15 @@ class Subtree:
 
     def root_words(self) -> npt.NDArray[Any]:
         """The statistics of the root, all bands, likewise; of a root of level 3 or more."""
-        words, cells = (
-            self.words_of(self.plan.top),
-            grid(self.plan.region.height, self.plan.region.width, self.plan.top),
-        )
-        planes = (self.plan.bands,) if self.plan.top <= self.plan.tile else (self.plan.bands, 2)
+        plan = self.plan
+        words, cells = self.words_of(plan.top), grid(plan.region.height, plan.region.width, plan.top)
+        planes = (plan.bands,) if plan.top <= plan.tile else (plan.bands, 2)
         return self.session.download(words.buffer, (*planes, *cells), np.uint64, 8 * words.begin)
 
     def root_extents(self) -> npt.NDArray[np.uint8]:
         """Least and greatest value of every channel over the whole region, (C, 2); with the range criterion."""
         at = 2 * self.plan.channels * self.plan.cells_from(self.plan.tile, self.plan.last)
         return self.session.download(self.buffers["extents"], (self.plan.channels, 2), np.uint8, at)
-
-
-@contextlib.contextmanager
-def open_subtree(
-    session: runtime.Session, region: Region, channels: int, criterion: Criterion, store_low: bool
-) -> Iterator[Subtree]:
-    """Lend a region's subtree, its reduction queued, while the block runs; maybe one that another region had."""
-    key = None
-    if region.height * region.width * channels <= MAX_CACHED_VALUES and session.limits.unified_memory:
-        shape = (region.height, region.width, region.level, region.pitch, region.origin % 4, channels)
-        form = session.choose(tiles.VARIANTS).name  # the leaves' form follows from it
-        groups = tuple(session.tuned(f"quadtree.{name}_group") for name in ("tile", "upper", "leaf"))
-        key = ("quadtree", shape, criterion, store_low, form, groups)
-
-    def make(scope: runtime.Scope) -> Subtree:
-        return Subtree(Plan(session, region, channels, criterion), scope, store_low)
-
-    with runtime.cached_job(session, key, make) as subtree:
-        subtree.plan.region = region
-        subtree.reduce()
-        yield subtree
-        subtree.plan.region = replace(region, pixels=subtree.buffers["flags"])  # the next job brings its own pixels
 
 
 def split_words(

@@ -13,23 +13,20 @@ from tests.quadtree.test_builder import patches
 
 
 def assert_same_trees(queue, image):
-    """On new buffers and on kept ones: the leaves and all levels are those of the portable form."""
-    runtime.release_memory()
+    """The leaves and all levels are those of the portable form."""
     with runtime.force_variant("portable"):
         expected = QuadtreeBuilder(queue=queue).build(image)
-    for _ in range(2):
-        tree = QuadtreeBuilder(queue=queue).build(image)
-        assert tree.leaves().tobytes() == expected.leaves().tobytes()
-        for level, other in zip(tree.levels, expected.levels, strict=True):
-            for name in ("kinds", "sums", "squares"):
-                np.testing.assert_array_equal(getattr(level, name), getattr(other, name))
-    runtime.release_memory()
+    tree = QuadtreeBuilder(queue=queue).build(image)
+    assert tree.leaves().tobytes() == expected.leaves().tobytes()
+    for level, other in zip(tree.levels, expected.levels, strict=True):
+        for name in ("kinds", "sums", "squares"):
+            np.testing.assert_array_equal(getattr(level, name), getattr(other, name))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("across", [1, 3, 8])
 def test_tiles_side_by_side_and_the_levels_above_them(queue, rng, across, monkeypatch):
-    """The form for CPUs, whole tiles and those at the edge, on new buffers and on kept ones."""
+    """The form for CPUs, whole tiles and those at the edge."""
     monkeypatch.setattr(tiles, "tiles_at_once", lambda _limits, _tiles, most: min(across, most))
     assert_same_trees(queue, patches(rng, 150, 700, 3))
 

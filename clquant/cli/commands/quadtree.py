@@ -23,7 +23,6 @@ from clquant.color.formats.gif import MAX_COLORS
 from clquant.images.folders import PICTURE_SUFFIXES
 from clquant.quadtree import Quadtree, QuadtreeBuilder, files
 from clquant.quadtree.criteria import CRITERIA
-from clquant.quadtree.render import as_rgb
 from clquant.video import animation
 
 HELP = "decompose pictures into uniform squares"
@@ -130,8 +129,9 @@ def _is_tree(source: Source) -> bool:
 
 
 def _drawable(picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """As RGB: of two bands the first, as gray, of more than four the first three."""
     known = picture.ndim == 2 or picture.shape[2] in (3, 4)
-    return picture if known else as_rgb(picture)
+    return picture if known else picture[..., [0, 0, 0] if picture.shape[2] < 3 else [0, 1, 2]]
 
 
 def _drawn(tree: Quadtree, args: argparse.Namespace, target: str) -> bytes:
