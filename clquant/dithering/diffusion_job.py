@@ -18,6 +18,14 @@ from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.mapping.search import is_cpu
 from clquant.runtime import Buffer, Scope, Session, Variant
 
+SEARCHES_PER_PIXEL = 64
+"""How much sooner tables and short lists of candidates pay on GPUs, where pixels wait for each other."""
+
+
+def searches(session: Session, picture: Picture) -> int:
+    """Pixels that lists and tables are to pay for."""
+    return picture.pixels * (1 if session.limits.is_cpu else SEARCHES_PER_PIXEL)
+
 
 def forms(file: str, gain: float, *launchers: Callable[..., Any]) -> tuple[Variant, Variant]:
     """The forms of a scan: candidates in the lanes of a vector for CPUs, and the portable one, of 16-bit values too."""

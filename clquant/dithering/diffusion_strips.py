@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from clquant import runtime
-from clquant.dithering.diffusion_job import BandScan
+from clquant.dithering.diffusion_job import BandScan, searches
 from clquant.flow import Portion
 from clquant.images import Picture
 from clquant.mapping import plain_table
@@ -39,7 +39,8 @@ class StripScan(BandScan):
     rows = ROWS
 
     def _build(self, picture: Picture, constants: dict[str, Any]) -> None:
-        by_table = self._given.plain_errors and plain_table.is_worthwhile(self._on_device, picture.pixels)
+        waiting = searches(self._session, picture)
+        by_table = self._given.plain_errors and plain_table.is_worthwhile(self._on_device, waiting)
         self._table = {"nearest": plain_table.plain_table(self._on_device)} if by_table else {}
         constants["SEARCH"] = "IN_TABLE" if by_table else "IN_CELLS"
         self._kernel = self._session.program(FILE, **constants, LAG=self._lag).kernel("diffuse_strips")

@@ -13,7 +13,7 @@ from clquant import flow, params, runtime
 from clquant.color import spaces
 from clquant.color.palette import Palette
 from clquant.dithering import diffusion_strips, diffusion_tiles, diffusion_waves
-from clquant.dithering.diffusion_job import DiffusionParams, forms
+from clquant.dithering.diffusion_job import DiffusionParams, forms, searches
 from clquant.dithering.diffusion_strips import StripScan
 from clquant.dithering.diffusion_tiles import TileScan
 from clquant.dithering.diffusion_waves import WaveScan
@@ -44,8 +44,6 @@ FORMS = (
     _PORTABLE,
 )
 """Of the serial scan from left to right."""
-SEARCHES_PER_PIXEL = 64
-"""How much sooner short lists of candidates pay on GPUs, where pixels wait for each other."""
 
 
 class ErrorDiffusion(JobDither):
@@ -159,8 +157,7 @@ class Diffused(flow.Scan):
         """Make the tables of the form that a scan takes."""
         alpha = self.palette.has_alpha or picture.channels == 4
         given = self.diffusion._checked(self.color_space, alpha, picture.bits)
-        searches = picture.pixels * (1 if session.limits.is_cpu else SEARCHES_PER_PIXEL)
-        with open_palette(session, self.palette, given.space, searches) as on_device:
+        with open_palette(session, self.palette, given.space, searches(session, picture)) as on_device:
             scan: StripScan | TileScan | WaveScan
             if given.serpentine or given.tile_size is not None:
                 scan = TileScan(session, scope, on_device, picture, given, picture.origin[0])

@@ -6,6 +6,8 @@ the local spacing of the palette: an outlier is not drawn where a gradient passe
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -30,7 +32,6 @@ MIX = np.dtype(
         "itemsize": 48,
     }
 )
-_NONE = np.iinfo(np.int64).max
 
 Int = npt.NDArray[np.int64]
 
@@ -40,7 +41,9 @@ def mixes(palette: Palette, space: Space) -> npt.NDArray[np.void]:
     points = np.zeros((len(palette), 4), np.int64)
     points[:, : space.dims] = space.coordinates(palette.rgba())
     lightness = np.array((*space.definition.lightness, 0), np.int64)
-    near = _neighbours(points, np.argsort(points @ lightness, kind="stable"), NEIGHBOURS[space.alpha])
+    order = np.argsort(points @ lightness, kind="stable")
+    exact = np.float32 if space.bits == 8 else np.float64  # squared distances are at most 2^24, of 16 bits below 2^36
+    near = _neighbours(points[:, : space.dims].T.astype(exact, order="C"), order, NEIGHBOURS[space.alpha])
     found = np.zeros(near.shape, MIX)
     found["entry"] = near
     step = np.where(near[..., None] >= 0, points[near] - points[:, None], 0)
@@ -57,17 +60,30 @@ def mixes(palette: Palette, space: Space) -> npt.NDArray[np.void]:
     return found
 
 
-def _neighbours(points: Int, order: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.int32]:
-    """(k, most) indices of the nearest other points, the lowest of equally far ones first; -1 beyond them."""
-    count = len(points)
-    near = np.full((count, most), -1, np.int32)
-    for begin in range(0, count, ROWS):
+def _neighbours(axes: npt.NDArray[Any], order: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.int32]:
+    """(k, most) indices of the nearest other points (axes, k), the lowest of equally far ones first; -1 beyond them."""
+    near = np.full((len(order), most), -1, np.int32)
+    for begin in range(0, len(order), ROWS):
         rows = order[begin : begin + ROWS]
         others = order[max(0, begin - WINDOW) : begin + ROWS + WINDOW]
-        far = sum((points[rows, axis, None] - points[others, axis]) ** 2 for axis in range(4))
-        keys = np.where(far > 0, far << 16 | others, _NONE)
-        if keys.shape[1] > most:
-            keys = np.partition(keys, most - 1, axis=1)[:, :most]
-        keys.sort(axis=1)
-        near[rows, : keys.shape[1]] = np.where(keys < _NONE, keys & 65535, -1)
+        far = _squared_distances(axes[:, rows], axes[:, others])
+        far[far == 0] = np.inf
+        last = min(most, len(others)) - 1
+        row, other = np.nonzero(far <= np.partition(far, last, axis=1)[:, last, None])
+        by_distance = np.lexsort((others[other], far[row, other], row))
+        row, other = row[by_distance], other[by_distance]
+        rank = np.arange(len(row)) - np.searchsorted(row, row)
+        kept = (rank < most) & (far[row, other] < np.inf)
+        near[rows[row[kept]], rank[kept]] = others[other[kept]]
     return near
+
+
+def _squared_distances(axes: npt.NDArray[Any], others: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """(n, m) of (axes, n) and (axes, m), in two buffers: new memory for each term costs more than the sums."""
+    far = np.zeros((axes.shape[1], others.shape[1]), axes.dtype)
+    step = np.empty_like(far)
+    for mine, theirs in zip(axes, others, strict=True):
+        np.subtract(mine[:, None], theirs, out=step)
+        step *= step
+        far += step
+    return far

@@ -17,8 +17,6 @@ from clquant.mapping.candidates import is_finer
 from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.mapping.search import VARIANTS
 
-MAX_COLORS = 1024
-"""Most colours of a palette that is kept."""
 MAX_BYTES = 1 << 23
 """Most bytes of the lists and tables of a palette that is kept on any device."""
 MEMORY_PER_PALETTE = 256
@@ -33,7 +31,7 @@ def open_palette(
     def make(scope: runtime.Scope) -> PaletteOnDevice:
         return PaletteOnDevice.of(session, scope, palette, space, expected_pixels, metric)
 
-    key = _key(session, palette, space, expected_pixels, metric) if len(palette) <= MAX_COLORS else None
+    key = _key(session, palette, space, expected_pixels, metric)
     most = max(MAX_BYTES, session.limits.global_memory // MEMORY_PER_PALETTE)
     return runtime.cached_job(session, key, make, lambda made: made.made_bytes <= most)
 
