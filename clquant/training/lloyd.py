@@ -106,7 +106,7 @@ class Lloyd:
             "dead": scope.empty(4 * words.capacity),
             "order": self._givers.chosen,
             "places": self._merging.places,
-            "mass": np.uint64(self._total_weight * self._blocks.shape.components),
+            "mass": np.uint64(max(1, self._total_weight) * self._blocks.shape.components),
         }
 
     def _sum_tables(self) -> dict[str, Any]:
@@ -204,14 +204,6 @@ class Lloyd:
             for accumulation in accumulations:
                 accumulation.queue()
             fold.queue()
-
-    def queue_sums(self, adds: bool) -> None:
-        """Queue the assignment of all blocks and their sums, on top of those of the blocks before if it `adds`."""
-        self._is_settled = False
-        self._resize()
-        self._folds[0].set(adds=np.uint32(adds))
-        self._queue_sums()
-        self._folds[0].set(adds=np.uint32(0))
 
     def _queue_worst(self) -> None:
         """Queue what finds the worst block of each codeword, if any codeword is dead."""

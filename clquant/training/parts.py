@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.images import Picture
-from clquant.runtime import DeviceError, DeviceMemoryError, InvalidArgument, Scope, Session, open_session, seed_key
+from clquant.runtime import DeviceError, DeviceMemoryError, Scope, Session, open_session, seed_key
 from clquant.training.blocks import BlockShape
 from clquant.training.blockset import Blocks, BlockSet
 from clquant.training.lloyd import PLACE_BITS, PLACE_MASK, Lloyd
@@ -69,17 +69,19 @@ class Part:
         weights: Weights | None,
         shape: BlockShape,
         first: int,
+        session: Session | None = None,
     ) -> None:
         self.pixels = np.ascontiguousarray(pixels)
         self.weights = weights  # of each block
         self.shape = shape
         self.first = first  # the number of the first block among all
+        self.session = session  # by default on this process's best device
         self._on_device: _OnDevice | None = None
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
         """For `pickle`: what the host holds; elsewhere the blocks are sent to a device again."""
-        return {**self.__dict__, "_on_device": None, "_lock": None}
+        return {**self.__dict__, "session": None, "_on_device": None, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -90,18 +92,16 @@ class Part:
 
     def sums(self, codebook: Rows, capacity: int) -> npt.NDArray[np.uint64]:
         """Sums of the blocks of each codeword, (size, K + 1), the last column their weights."""
-        with self._lock:
-            return self._ready(capacity).sums(codebook)
+        found: npt.NDArray[np.uint64] = self._found("sums", capacity, codebook)
+        return found
 
     def squares(self, capacity: int) -> int:
         """The weighted sum of the blocks' squared lengths."""
-        with self._lock:
-            return self._ready(capacity).squares()
+        return int(self._found("squares", capacity))
 
     def worst(self, codebook: Rows, capacity: int) -> Worst:
         """Find each codeword's worst block, if any codeword is dead."""
-        with self._lock:
-            levels, places = self._ready(capacity).worst(codebook)
+        levels, places = self._found("worst", capacity, codebook)
         places = np.where(levels > 0, places, 0)
         return Worst(levels, self.first + places, self.rows(places))
 
@@ -109,52 +109,56 @@ class Part:
         """Some blocks, from the host."""
         return blocks_at(self.pixels, self.shape, places)
 
-    def _ready(self, capacity: int) -> _OnDevice:
-        """Return the buffers for codebooks of so many codewords; idle parts give up theirs if room is short."""
-        try:
-            return self._held(capacity)
-        except DeviceMemoryError:
-            self._on_device = None
-            if not self._drop_others():
-                raise
-            return self._held(capacity)
+    def blocks(self, session: Session, scope: Scope) -> BlockSet:
+        """All blocks, on a device."""
+        if self.shape.rows == 1 and self.pixels.shape[1:] == (self.shape.columns, 1):
+            rows = self.pixels.reshape(len(self.pixels), -1)
+            return BlockSet.of_rows(session, scope, self.shape, rows, self.weights)
+        height, width, channels = self.pixels.shape
+        picture = Picture(height, width, channels, channels == 1, array=self.pixels)
+        return BlockSet.of_pictures(session, scope, [picture], self.weights, self.shape)
 
-    def _held(self, capacity: int) -> _OnDevice:
+    def _found(self, method: str, capacity: int, *args: Any) -> Any:
+        """Call a method of `_OnDevice`; if room is short, idle parts of this process give up theirs."""
+        with self._lock:
+            try:
+                return getattr(self._ready(capacity), method)(*args)
+            except DeviceMemoryError:
+                self._on_device = None
+                for other in list(_ON_DEVICES - {self}):
+                    other._release_if_idle()
+                return getattr(self._ready(capacity), method)(*args)
+
+    def _ready(self, capacity: int) -> _OnDevice:
+        """Return the buffers for codebooks of so many codewords."""
         if self._on_device is None:
             self._on_device = _OnDevice(self)
             _ON_DEVICES.add(self)
         self._on_device.prepare(capacity)
         return self._on_device
 
-    def _drop_others(self) -> bool:
-        """Release the device memory of this process's idle other parts; return whether there was any."""
-        dropped = False
-        for other in list(_ON_DEVICES):
-            if other is not self and other._lock.acquire(blocking=False):
-                try:
-                    dropped |= other._on_device is not None
-                    other._on_device = None
-                finally:
-                    other._lock.release()
-        return dropped
+    def _release_if_idle(self) -> None:
+        if self._lock.acquire(blocking=False):
+            self._on_device = None
+            self._lock.release()
 
 
-# Parts of this process that hold device memory.
+# Parts of this process that may hold device memory.
 _ON_DEVICES: weakref.WeakSet[Part] = weakref.WeakSet()
 
 
 class _OnDevice:
-    """A part's blocks, and a codebook with its sums, on this process's device while the part lives."""
+    """A part's blocks, and a codebook with its sums, on a device while the part lives."""
 
     def __init__(self, part: Part) -> None:
         self._capacity = 0
         self._searched: bytes | None = None
         with contextlib.ExitStack() as inside:
-            self._session = session = open_session()
+            self._session = session = part.session or open_session()
             self._scope = inside.enter_context(session.scope())
-            self._blocks = _blocks(session, self._scope, part)
+            self._blocks = part.blocks(session, self._scope)
             session.finish()
-            self._end = weakref.finalize(self, inside.pop_all().close)
+            weakref.finalize(self, inside.pop_all().close)
 
     def prepare(self, capacity: int) -> None:
         if capacity > self._capacity:
@@ -178,7 +182,7 @@ class _OnDevice:
         given = codebook.tobytes()
         if given == self._searched:
             return
-        self._session.write(self._words.moved, codebook)
+        self._session.write(self._words.moved, np.ascontiguousarray(codebook))
         self._words.commit(len(codebook))
         self._lloyd.queue_statistics()
         self._searched = given
@@ -192,17 +196,6 @@ def blocks_at(pixels: npt.NDArray[np.integer[Any]], shape: BlockShape, places: n
     across = np.minimum(column[:, None] * shape.columns + np.arange(shape.columns), width - 1)
     blocks: Rows = pixels[down[:, :, None], across[:, None, :]].reshape(len(places), shape.components)
     return blocks
-
-
-def _blocks(session: Session, scope: Any, part: Part) -> BlockSet:
-    """A part's blocks on the device."""
-    pixels, weights = part.pixels, part.weights
-    if part.shape.rows == 1 and pixels.shape[1:] == (part.shape.columns, 1):
-        rows = pixels.reshape(len(pixels), -1)
-        return BlockSet.of_rows(session, scope, part.shape, rows, weights)
-    height, width, channels = pixels.shape
-    picture = Picture(height, width, channels, channels == 1, array=pixels)
-    return BlockSet.of_pictures(session, scope, [picture], weights, part.shape)
 
 
 class Parts(Blocks):
@@ -269,19 +262,23 @@ class PartedLloyd(Lloyd):
         if len(self._worst_rows.pieces) != 1:
             raise DeviceError(f"the device holds no {words.capacity} codewords of {blocks.shape.components} bytes")
         self._parts = blocks
-        self._answer: tuple[bytes, npt.NDArray[np.uint64]] | None = None
-        self._worst_of: bytes | None = None
+        self._answers: dict[str, tuple[bytes, Any]] = {}
         super().__init__(session, scope, self._worst_rows, words, key, blocks.total_weight)
 
     def squares(self) -> int:
         """The weighted sum of the squared lengths of the parts' blocks."""
         return self._parts.squares(self._words.capacity)
 
+    def _answer(self, method: str, codebook: Rows) -> Any:
+        """What the parts find for a codebook; the last answer is kept, as steps may go on where nothing moves."""
+        known, given = self._answers.get(method), codebook.tobytes()
+        if known is None or known[0] != given:
+            known = self._answers[method] = given, getattr(self._parts, method)(codebook, self._words.capacity)
+        return known[1]
+
     def _queue_sums(self) -> None:
         codebook = self._words.read()
-        if self._answer is None or self._answer[0] != codebook.tobytes():
-            self._answer = codebook.tobytes(), self._parts.sums(codebook, self._words.capacity)
-        totals = self._answer[1]
+        totals = self._answer("sums", codebook)
         words = codebook.astype(np.uint64)
         # |c|^2 n - 2 c.S, which may wrap below 0, as in vq_fold.
         errors = (words * words).sum(1, dtype=np.uint64) * totals[:, -1]
@@ -291,15 +288,10 @@ class PartedLloyd(Lloyd):
 
     def _queue_worst(self) -> None:
         """Fetch the worst blocks from the parts, if any codeword is dead."""
-        if self._answer is None or bool((self._answer[1][:, -1] > 0).all()):
-            return
         codebook = self._words.read()
-        if self._worst_of == codebook.tobytes():
+        if bool((self._answer("sums", codebook)[:, -1] > 0).all()):
             return
-        self._worst_of = codebook.tobytes()
-        found = self._parts.worst(codebook, self._words.capacity)
-        if found.levels.max() >> (32 - PLACE_BITS):
-            raise InvalidArgument("levels of errors do not fit 10 bits")
+        found = self._answer("worst", codebook)
         packed = found.levels << PLACE_BITS | (PLACE_MASK - np.arange(len(codebook), dtype=np.uint32))
         self._session.write(self._worst, packed.astype(np.uint32))
         self._session.write(self._worst_rows.pieces[0].blocks, np.ascontiguousarray(found.rows))

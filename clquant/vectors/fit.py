@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.flow.executors import executor_of
-from clquant.runtime import Array, CommandQueue, Progress, Scope, open_session
+from clquant.runtime import Array, CommandQueue, Progress, Scope, Session, open_session
 from clquant.training import training
 from clquant.training.blockset import BlockSet
-from clquant.training.lazy import LazyBlocks, Weights
+from clquant.training.lazy import LazyParts, Weights
 from clquant.training.parts import Part
 from clquant.vectors.device_rows import DeviceRows
 from clquant.vectors.distances import Labels, all_distances, nearest, runs_of, squared_errors
@@ -72,18 +72,17 @@ class HeldRows:
         in_portions = source.count * shape.nbytes > room or (source.is_lazy and source.nbytes > self._memory)
         with session.scope() as scope:
             if in_portions:
-                portions, runs = RowPortions(scope, self._rows, fixed, weights), runs_of(self._rows, fixed)
+                portions, runs = self._portions(fixed, weights), runs_of(self._rows, fixed)
                 best = training.train(session, portions, plans, progress)
             else:
-                blocks = self._blocks(fixed, weights, scope)
+                blocks = _RowPart(self._rows, fixed, weights, 0, source.count).blocks(session, scope)
                 best, runs = training.train(session, blocks, plans, progress), blocks.runs()
             labels = nearest(session, best.codebook, shape, runs, source.count, source.is_on_device)
         return best, labels
 
     def totals(self, fixed: FixedPoint, weights: Weights, words: Words) -> npt.NDArray[np.uint64]:
         """Sums of the rows of each codeword, (k, d + 1), the last column their weights."""
-        with self._session.scope() as scope:
-            return RowPortions(scope, self._rows, fixed, weights).sums(words, len(words))
+        return self._portions(fixed, weights).sums(words, len(words))
 
     def nearest(self, _: Any, fixed: FixedPoint, words: Words) -> Labels:
         """The index of the nearest codeword of each row."""
@@ -104,36 +103,37 @@ class HeldRows:
             total += int(own.sum())
         return total
 
-    def _blocks(self, fixed: FixedPoint, weights: Weights, scope: Scope) -> BlockSet:
-        """All rows on the device as whole numbers."""
-        count, shape = self._source.count, fixed.shape(self._source.components)
-        blocks, first = BlockSet(self._session, scope, shape, count, weights), 0
+    def _portions(self, fixed: FixedPoint, weights: Weights) -> LazyParts:
+        """All rows in portions, each of which is sent to the device when its turn comes."""
+        cuts = list(self._rows.steps(0, self._source.count))
+
+        def make(number: int, own: Weights, _: int) -> Part:
+            return _RowPart(self._rows, fixed, own, *cuts[number])
+
+        shape, counts = fixed.shape(self._source.components), [end - first for first, end in cuts]
+        return LazyParts(self._session, shape, counts, weights, make)
+
+
+class _RowPart(Part):
+    """Consecutive rows that the device makes whole numbers of."""
+
+    def __init__(self, rows: DeviceRows, fixed: FixedPoint, weights: Weights, first: int, end: int) -> None:
+        super().__init__(np.empty(0, np.uint8), weights, fixed.shape(rows.source.components), first, rows.session)
+        self._rows, self._fixed, self._end = rows, fixed, end
+
+    def blocks(self, session: Session, scope: Scope) -> BlockSet:
+        """All rows, on the device."""
+        blocks, first = BlockSet(session, scope, self.shape, self._end - self.first, self.weights), self.first
         for piece in blocks.pieces:
-            self._rows.write(fixed, first, first + piece.capacity, piece.blocks)
+            self._rows.write(self._fixed, first, first + piece.capacity, piece.blocks)
             piece.count = piece.capacity
             first += piece.count
         return blocks
 
-
-class RowPortions(LazyBlocks):
-    """Rows that the device makes whole numbers of, a step at a time."""
-
-    def __init__(self, scope: Scope, rows: DeviceRows, fixed: FixedPoint, weights: Weights) -> None:
-        counts = [end - first for first, end in rows.steps(0, rows.source.count)]
-        super().__init__(rows.session, scope, fixed.shape(rows.source.components), counts, weights)
-        self._rows, self._fixed = rows, fixed
-
-    def write(self, number: int, blocks: BlockSet) -> None:
-        """See `LazyBlocks`."""
-        first = int(self.starts[number])
-        for piece in blocks.pieces:
-            self._rows.write(self._fixed, first, first + piece.count, piece.blocks)
-            first += piece.count
-
-    def blocks_of(self, number: int, places: npt.NDArray[np.int64]) -> Words:
-        """See `LazyBlocks`."""
-        begin = int(self.starts[number] + places.min())
-        rows = self._rows.read(begin, int(self.starts[number] + places.max()) + 1)[places - places.min()]
+    def rows(self, places: npt.NDArray[np.int64]) -> Words:
+        """Some rows, from the host."""
+        begin = int(self.first + places.min())
+        rows = self._rows.read(begin, int(self.first + places.max()) + 1)[places - places.min()]
         return self._fixed.encode(finite(rows, begin), begin)
 
 

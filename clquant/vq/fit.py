@@ -16,7 +16,7 @@ from clquant.runtime import InvalidArgument, Progress, ProgressCallback, open_se
 from clquant.training import training
 from clquant.training.blocks import BlockShape, check_block_shape
 from clquant.training.blockset import BlockSet
-from clquant.training.lazy import COPIES_IN_MEMORY, PictureBands
+from clquant.training.lazy import COPIES_IN_MEMORY, picture_bands
 from clquant.training.parts import Part
 from clquant.training.search import MAX_CODEBOOK
 
@@ -77,9 +77,10 @@ def fit(
     shape = _block_shape(block, {p.channels for p in pictures})
     weights = training.check_weights(sample_weight, [shape.table_shape(p.height, p.width) for p in pictures])
     session = open_session(codec.queue, device_arrays(pictures))
-    kind = BlockSet.of_pictures if all(picture.lazy is None for picture in pictures) else PictureBands
+    if any(picture.lazy is not None for picture in pictures):
+        return training.train(session, picture_bands(session, pictures, weights, shape), [plan], reporter), shape
     with session.scope() as scope:
-        blocks = kind(session, scope, pictures, weights, shape)
+        blocks = BlockSet.of_pictures(session, scope, pictures, weights, shape)
         return training.train(session, blocks, [plan], reporter), shape
 
 

@@ -17,8 +17,10 @@ from hypothesis import given, settings
 import clquant
 from clquant.dask import training as on_workers
 from clquant.dask.training import RemoteParts
+from clquant.runtime import DeviceMemoryError
 from clquant.training import training
 from clquant.training.blocks import BlockShape
+from clquant.training.lloyd import Lloyd
 from clquant.training.parts import Part
 
 SMALL = {
@@ -133,3 +135,30 @@ def test_a_part_may_move_and_its_device_memory_is_made_anew() -> None:
     assert one.numbers[one.levels > 0].min() >= 100
     assert np.array_equal(part.sums(codebook, 40), before)  # room for more codewords
     assert len(pickle.dumps(part)) < 2000
+
+
+def test_idle_parts_give_up_their_device_memory_where_room_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(7).integers(0, 256, (16, 16, 1), dtype=np.uint8)
+    idle, busy = (Part(values, None, BlockShape(4, 4, 1), 0) for _ in range(2))
+    codebook = idle.rows(np.array([1, 9]))
+    expected = idle.sums(codebook, 2)
+    fails = [DeviceMemoryError("short"), DeviceMemoryError("short"), None, DeviceMemoryError("short")]
+
+    def sums(self: Any) -> Any:
+        if error := fails.pop():
+            raise error
+        return found(self)
+
+    found = Lloyd.read_totals
+    monkeypatch.setattr(Lloyd, "read_totals", sums)
+    assert np.array_equal(busy.sums(codebook, 2), expected)
+    assert idle._on_device is None
+    with pytest.raises(DeviceMemoryError):
+        busy.sums(codebook, 2)
+
+
+def test_a_part_whose_blocks_have_no_weight(rng: np.random.Generator) -> None:
+    values, weights = rng.integers(0, 256, (24, 16), dtype=np.uint8), np.ones((6, 4))
+    weights[:2] = 0
+    one, other = (clquant.VQCodec(5, refine=1).fit([x], [weights]) for x in (values, da.from_array(values, (8, 16))))
+    assert _learned(one) == _learned(other)
