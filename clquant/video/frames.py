@@ -140,11 +140,15 @@ class Frames:
         if self._end is not None and self._end <= (self._start or 0):
             raise InvalidArgument(f"end is {end} and start {start}; allowed: an end after the start")
         self._damaged = params.boolean("damaged", damaged)
-        self._shown = params.shown(source)
+        self._given = source
         self._source = _opened(source, self._fps, self._start, raw, damaged)
         self._size = _size(size, (self._source.width, self._source.height))
         self.width, self.height = self._size or (self._source.width, self._source.height)
         self.plays, self.once = self._source.plays, self._source.once
+
+    @property
+    def _shown(self) -> str:
+        return params.shown(self._given)
 
     @property
     def expected(self) -> int:

@@ -1,4 +1,4 @@
-"""Held frames that are looked at more than once: what changes in them is kept in a temporary file, if it is small."""
+"""Held frames that are looked at more than once: few are kept, of more what changes in a temporary file, if small."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clquant.images.moving import Frame
 from clquant.video.ahead import Spool
 from clquant.video.hold import Held
 
-MOST_BYTES = 1 << 26
+FEW_BYTES, MOST_BYTES = 1 << 24, 1 << 26  # of frames in memory, of the file
 
 
 class _Change(NamedTuple):
@@ -44,12 +44,13 @@ class _Change(NamedTuple):
 
 
 class Kept:
-    """Held frames, made once if what changes in them takes at most `MOST_BYTES`, else for each iteration."""
+    """Held frames, made once if they or what changes in them take few bytes, else for each iteration."""
 
     def __init__(self, make: Callable[[], Iterable[Held]]) -> None:
         self._make = make
         self._fits = True
-        self._changes: Spool[_Change] | None = None  # of all frames
+        self._few: list[Held] = []  # of all frames, these or
+        self._changes: Spool[_Change] | None = None
 
     def __iter__(self) -> Iterator[Held]:
         before: Held | None = None
@@ -57,14 +58,21 @@ class Kept:
             before = change.after(before)
             yield before
         if self._changes is not None:
+            yield from self._few
             return
-        spool: Spool[_Change] = Spool(packs=False)
+        few: list[Held] = []
+        room, spool = FEW_BYTES, Spool[_Change](packs=False)
         for held in self._make():
             if self._fits:
+                few.append(held)
+                room -= held.frame.pixels.nbytes + held.stays.nbytes
+            if few and room < 0:
                 self._fits = False
                 with contextlib.suppress(OSError):  # the disk is full
-                    spool.add(_Change.of(held))
+                    for one in few:
+                        spool.add(_Change.of(one))
                     self._fits = spool.nbytes <= MOST_BYTES
+                few = []
             yield held
         if self._fits:
-            self._changes = spool
+            self._few, self._changes = few, spool

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 WAYS = ("one", "scene", "frame")
 
-_COUNTED_TOGETHER = 1 << 21  # pixels
+_COUNTED_TOGETHER = 1 << 22  # pixels
 _MOST_COLORS = 1 << 19
 _CUT = 0.5  # of the pixels that are of other coarse colours than those of the frame before
 _SHORTEST_MS = 500
 _UNIT_MS = 10
+_LEAST_CALM = 1 / 16  # of the pixels that stay: of frames with fewer all moves, and nothing counts more
 _NEW_POWER = 2  # of the weight of pixels that do not stay, beside their own
 _MOST_WEIGHT = 1 << 38
 _COARSE_BITS = 3
@@ -54,7 +55,7 @@ class _Counted:
         frame, stays = held
         power = max(frame.delay_ms // _UNIT_MS, 1).bit_length() - 1
         self._waiting.setdefault(power, []).append(frame.pixels)
-        if not is_first and stays.any() and not stays.all():
+        if not is_first and _LEAST_CALM <= np.count_nonzero(stays) / stays.size < 1:
             rows, places = frame.pixels.reshape(stays.size, *frame.pixels.shape[2:]), np.flatnonzero(~stays)
             fewer = _NEW_POWER if len(places) > _MANY_PIXELS else 0
             new = rows.take(places[:: 1 << fewer], axis=0)[None]
@@ -63,7 +64,7 @@ class _Counted:
                 self._changes.append(new)
         self.shown_ms += frame.delay_ms
         self._pixels += stays.size
-        if self._pixels >= _COUNTED_TOGETHER:
+        if self._pixels > _COUNTED_TOGETHER:
             self._count()
 
     def _count(self) -> None:
@@ -92,7 +93,11 @@ class _Counted:
 
     def scene(self, learner: KMeansPalette) -> Scene:
         """The scene with its palette learned."""
-        palette = learner.fit_histogram(self.histogram()).palette_
+        if not self._histograms and len(self._waiting) == 1:  # a device counts and learns
+            learner.fit(*self._waiting.values())
+        else:
+            learner.fit_histogram(self.histogram())
+        palette = learner.palette_
         used = np.zeros((len(self._changes), len(palette)), np.bool_)
         for row, new in zip(used, self._changes, strict=True):
             row[learner.predict(new, None)] = True
@@ -117,9 +122,10 @@ def learned(
 ) -> Iterator[Scene]:
     """Palettes of scenes, or of all frames as one; a pixel counts by the time that it is shown.
 
-    That is to a power of two of 10 ms. Of frames in which pixels stay, those that do not count five times: what moves
-    takes few pixels, and is looked at. A scene begins where more than half of the pixels have other colours, of 3 bits
-    a channel, than those of the frame before, and the scene before was at least half a second long.
+    That is to a power of two of 10 ms. Of frames in which at least a sixteenth of the pixels stays, those that do not
+    count five times: what moves takes few pixels, and is looked at. A scene begins where more than half of the pixels
+    have other colours, of 3 bits a channel, than those of the frame before, and the scene before was at least half a
+    second long.
     """
     counted = _Counted(0, queue)
     before: npt.NDArray[np.int64] | None = None
