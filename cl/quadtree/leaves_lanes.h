@@ -27,21 +27,6 @@ typedef struct {
     grid_t grids[MOST_LEVELS];
 } subtree_t;
 
-/* Asks for the pixels of the tile (x, y) before they are needed, if it has many leaves. On PoCL alone: compilers that
- * make SPIR-V may know no such thing. */
-LANES_INLINE void fetch_tile(const subtree_t *subtree, uint x, uint y)
-{
-#ifdef COMPILED_AT_LAUNCH
-    const grid_t *grid = subtree->grids + TILE_LEVEL;
-    __global const uchar *first = subtree->first + (ulong)(y << TILE_LEVEL) * subtree->pitch;
-    uint leaves = grid->nodes[y * grid->cols + x] & COUNT_MASK;
-    for (uint r = 0; r < 1u << TILE_LEVEL && leaves > CELLS; ++r)
-        for (uint i = 0; i < CHANNELS << TILE_LEVEL; i += 64)
-            __builtin_prefetch((const void *)(size_t)(first + r * subtree->pitch + (x * CHANNELS << TILE_LEVEL) + i), 0,
-                               3);
-#endif
-}
-
 /* Writes the record at `to`. */
 LANES_INLINE void write_leaf(__global uint *to, uint x, uint y, uint size, const uint *words)
 {
@@ -288,9 +273,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void quadtree_leaves(
         subtree.grids[level].nodes = nodes + level_base(width, height, 3, level);
         subtree.grids[level].cols = along(width, level);
     }
-    for (uint tile = begin; tile < end; ++tile) {
-        if (tile + 1 < end)
-            fetch_tile(&subtree, (tile + 1) % cols, (tile + 1) / cols);
+    for (uint tile = begin; tile < end; ++tile)
         write_tile(&subtree, tile % cols, tile / cols, last_level);
-    }
 }

@@ -1,5 +1,4 @@
-/* Pixels of a tile of 64x64 in explicit vectors, band by band: what the forms for CPUs share. After
- * quadtree/pixels.h. */
+/* Pixels of a tile of 64x64 in explicit vectors, band by band, for quadtree/tiles_lanes.h. After quadtree/pixels.h. */
 
 #include "common/rgb_planes.h"
 
@@ -11,31 +10,13 @@
 
 typedef uchar8 __attribute__((aligned(1))) flags_t;
 typedef uint8 __attribute__((aligned(4))) words_t;
-#ifdef __AVX2__
-typedef short __attribute__((vector_size(32))) halves_t;
-#endif
 
 /* Of neighbours in sixteen lanes, which are the halves of a 32-bit lane, the sum of their products. Values are below
  * 2^15, their products below 2^16. */
 LANES_INLINE uint8 dot_lanes(ushort16 a, ushort16 b)
 {
-#ifdef __AVX2__
-    return __builtin_astype(__builtin_ia32_pmaddwd256(__builtin_astype(a, halves_t), __builtin_astype(b, halves_t)),
-                            uint8);
-#else
     uint8 products = as_uint8(a * b);
     return (products & 0xFFFFu) + (products >> 16);
-#endif
-}
-
-/* Squares of values below 2^15. */
-LANES_INLINE uint8 squared_lanes(uint8 values)
-{
-#ifdef __AVX2__
-    return dot_lanes(as_ushort16(values), as_ushort16(values));
-#else
-    return values * values;
-#endif
 }
 
 /* Sixteen pixels, band by band, of a picture or of a copy of some of its rows. */

@@ -40,17 +40,9 @@ LANES_INLINE void fetch_ahead(__global const uchar *pixel)
 #endif
 }
 
-/* Writes the first `count` words of a vector of statistics; all eight past the caches where the compiler can and the
- * vectors of a plane are `aligned`, for nothing on the device reads them again. Between other work: rows written at
- * once keep pixels waiting. */
-LANES_INLINE void write_words(uint8 words, __global uint *at, uint count, int aligned)
+/* Writes the first `count` words of a vector. Between other work: rows written at once keep pixels waiting. */
+LANES_INLINE void write_words(uint8 words, __global uint *at, uint count)
 {
-#ifdef __clang__
-    if (count == 8 && aligned) {
-        __builtin_nontemporal_store(words, (__global uint8 *)at);
-        return;
-    }
-#endif
     uint each[8];
     *(words_t *)each = words;
     if (count == 8)
@@ -74,7 +66,7 @@ typedef uint8 lane_scores_t;
 LANES_INLINE lane_scores_t with_lanes(lane_scores_t scores, uint c, uint8 sum, uint8 squares, uint8 n, uint level,
                                       int whole)
 {
-    uint8 v = (whole ? squares << (2 * level) : squares * n) - (level < 4 ? squared_lanes(sum) : sum * sum);
+    uint8 v = (whole ? squares << (2 * level) : squares * n) - sum * sum;
 #if CRITERION == WEIGHTED
     return (c > 0 ? scores : (ulong8)0) + convert_ulong8(v) * WEIGHTS[c];
 #elif CRITERION == ANY
@@ -131,8 +123,7 @@ LANES_INLINE void reduce_rows(__global const uchar *first, uint pitch, const uch
             uint8 word = (sum << NARROW_SHIFT) + squares;
             *(words_t *)(word1 + c * ACROSS_1 + i) = word;
 #if STORE_LOW
-            write_words(word, low + c * cells + y * cols + x + i, nodes_inside(x + i, y, 1, 8, whole, params),
-                        (cols & 7u) == 0);
+            write_words(word, low + c * cells + y * cols + x + i, nodes_inside(x + i, y, 1, 8, whole, params));
 #endif
             scores = with_lanes(scores, c, sum, squares, n, 1, whole);
         }
@@ -181,7 +172,7 @@ LANES_INLINE void reduce_strip(__global const uchar *first, uint pitch, uint x, 
             uint8 word = merge_rows(upper, upper + BANDS * ACROSS_1);
             *(words_t *)(word2 + c * ACROSS_2 + i) = word;
 #if STORE_LOW
-            write_words(word, low + BANDS * cells1 + c * cells2 + at, inside, ((cells1 | cols2) & 7u) == 0);
+            write_words(word, low + BANDS * cells1 + c * cells2 + at, inside);
 #endif
             scores = with_lanes(scores, c, word >> NARROW_SHIFT, word & NARROW_MASK, n, 2, whole);
         }

@@ -268,13 +268,13 @@ def test_hostile_limits(queue, rng, monkeypatch, limits):
 @pytest.mark.parametrize("criterion", ["deviation", "range"])
 def test_no_kernel_takes_more_local_memory_than_there_is(queue, rng, monkeypatch, criterion):
     monkeypatch.setenv("CLQUANT_LIMITS", "local_memory=16384,is_cpu=0")
-    prepare, taken = runtime.Session.prepare, []
+    launch, taken = runtime.Session.launch, []
 
-    def measured(session, scope, kernel, /, *args, **more):
+    def measured(session, kernel, /, *args, **more):
         taken.append(kernel.local_memory(session.device))
-        return prepare(session, scope, kernel, *args, **more)
+        return launch(session, kernel, *args, **more)
 
-    monkeypatch.setattr(runtime.Session, "prepare", measured)
+    monkeypatch.setattr(runtime.Session, "launch", measured)
     image = patches(rng, 70, 90, 16)
     for method in METHODS:
         check(image, 20, queue, method, criterion=criterion)
