@@ -2,17 +2,19 @@
  * as many equal strata, one draw in each. All quantities are integers, and sums stay below 2^63 (see weights.h).
  *
  * Constants: DIMS 3 or 4; WIDE_WEIGHTS of weights.h. Layout of points and centers as in lloyd.cl. Points are summed in
- * blocks of BLOCK.
+ * blocks of BLOCK; a draw goes through one of them, point by point.
  */
+#define MOST_SUMS 1
 #include "common/kmeans_plus_plus.h"
 #include "common/compile_hints.h"
+#include "common/group_sums.h"
 
 #ifndef DIMS
 #define DIMS 3
 #endif
 #include "kmeans/weights.h"
 
-#define BLOCK 256
+#define BLOCK 64
 
 /* Four points' squared distances, lowered by the centers first .. first + count - 1. */
 float4 lowered(float4 best, const float4 *x, __global const float *centers, uint k_stride, uint first, uint count)
@@ -38,15 +40,17 @@ ulong drawn_target(uint first, uint j, uint count, ulong total, uint2 key)
     return min(j * stratum + drawn_below(stratum, (uint4)(first + j, 0, 0, 0), key), total ? total - 1 : 0);
 }
 
-/* Lowers each point's squared distance by the centers first .. first + count - 1 and adds up each block.
+/* Lowers each point's squared distance by the centers `drawn`, first and count, and adds up each block.
  * NDRange: 1-D, a work-group per block, its size divides BLOCK / 4; a work-item takes four points at a time. Planes of
- * points have room for whole vectors. distances (n, up to whole blocks) float: read unless first is 0, where every
+ * points have room for whole vectors. distances (n, up to whole blocks) float: read unless the first is 0, where every
  * point starts at 1 with no center yet (count 0), or at infinity; block_sums (blocks) ulong is written; partial: a
  * ulong per work-item. */
 __kernel void lower_distances(__global const float *points, uint stride, __global const Weight *weights, uint n,
-                              __global const float *centers, uint k_stride, uint first, uint count,
-                              __global float *distances, __global ulong *block_sums, __local ulong *partial)
+                              __global const float *centers, uint k_stride, uint2 drawn, __global float *distances,
+                              __global ulong *block_sums, __local ulong *partial)
 {
+    const uint first = drawn.x;
+    const uint count = drawn.y;
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);
     ulong sum = 0;
@@ -75,37 +79,31 @@ __kernel void lower_distances(__global const float *points, uint stride, __globa
     }
 }
 
-/* Draws the centers first .. first + count - 1.
+/* Draws the centers `drawn`, first and count.
  * NDRange: one work-group of any size. block_sums (blocks) ulong; prefix (blocks + 1) ulong, scratch; key: the seed's
  * words. Where every sum is 0 the first point is drawn. The random number of center j is that of counter (j, 0, 0, 0).
  * partial: a ulong per work-item. */
 __kernel SMALL void draw_centers(__global const float *points, uint stride, __global const Weight *weights, uint n,
                                  __global const float *distances, __global const ulong *block_sums, uint blocks,
-                                 __global ulong *prefix, __global float *centers, uint k_stride, uint first, uint count,
-                                 uint2 key, __local ulong *partial)
+                                 __global ulong *prefix, __global float *centers, uint k_stride, uint2 drawn, uint2 key,
+                                 __local ulong *partial)
 {
-    const uint lid = get_local_id(0);
-    const uint size = get_local_size(0);
-    const uint run = (blocks + size - 1) / size;
-    const uint begin = min(blocks, lid * run);
-    const uint end = min(blocks, begin + run);
+    const uint first = drawn.x;
+    const uint count = drawn.y;
+    const Run run = own_run(blocks);
+    ulong total;
     ulong sum = 0;
-    for (uint b = begin; b < end; b++)
+    for (uint b = run.first; b < run.end; b++)
         sum += block_sums[b];
-    partial[lid] = sum;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    sum = 0;
-    for (uint i = 0; i < lid; i++)
-        sum += partial[i];
-    for (uint b = begin; b < end; b++) {
+    sum_before(&sum, &total, 1, partial);
+    for (uint b = run.first; b < run.end; b++) {
         prefix[b] = sum;
         sum += block_sums[b];
     }
-    if (end == blocks)
-        prefix[blocks] = sum;
+    if (run.end == blocks)
+        prefix[blocks] = total;
     barrier(CLK_GLOBAL_MEM_FENCE);
-    const ulong total = prefix[blocks];
-    for (uint j = lid; j < count; j += size) {
+    for (uint j = get_local_id(0); j < count; j += get_local_size(0)) {
         const ulong target = drawn_target(first, j, count, total, key);
         const uint block = total ? first_above(prefix + 1, blocks, target) : 0;
         uint i = block * BLOCK;

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import numpy.typing as npt
 
 from clquant.kmeans.lloyd import Lloyd
-from clquant.kmeans.points import GROUP
 from clquant.runtime import LocalMemory, Session, philox4x32, seed_key
 
-BLOCK = 256
+BLOCK = 64
 SEED_ROUNDS = 16
 
 
@@ -42,32 +43,28 @@ def sample_centers(session: Session, lloyd: Lloyd, seed: int) -> None:
     program = session.program("kmeans/seeding.cl", DIMS=points.space.dims, **points.weight_constants)
     lower, draw = program.kernel("lower_distances"), program.kernel("draw_centers")
     most = session.tuned("kmeans.swap_group")
-    lower_group = session.work_group_size(lower, min(GROUP, most), 8)
-    draw_group = session.work_group_size(draw, min(BLOCK, most), 8)
+    lower_group = session.work_group_size(lower, min(BLOCK // 4, most), 8)
+    draw_group = session.work_group_size(draw, most, 8)
     blocks = -(-points.n // BLOCK)
+    # First center and count of the rounds, none before the first.
+    rounds = [(0, 0), (0, 1), *((first, min(k - first, a_round)) for first in range(1, k, a_round))]
     with session.scope() as inner:
-        distances = inner.empty(4 * blocks * BLOCK)
-        sums, prefix = inner.empty(8 * blocks), inner.empty(8 * (blocks + 1))
         given = {
             **points.arguments,
             "n": np.uint32(points.n),
             "centers": lloyd.centers,
             "k_stride": np.uint32(lloyd.k_stride),
-            "first": np.uint32(0),
-            "count": np.uint32(0),
-            "distances": distances,
-            "block_sums": sums,
+            "drawn": np.zeros(2, np.uint32),
+            "distances": inner.empty(4 * blocks * BLOCK),
+            "block_sums": inner.empty(8 * blocks),
         }
         local = LocalMemory(8 * lower_group)
         lowering = session.prepare(inner, lower, blocks * lower_group, lower_group, **given, partial=local)
-        own = {"blocks": np.uint32(blocks), "prefix": prefix, "key": seed_key(seed)}
+        own = {"blocks": np.uint32(blocks), "prefix": inner.empty(8 * (blocks + 1)), "key": seed_key(seed)}
         local = LocalMemory(8 * draw_group)
         drawing = session.prepare(inner, draw, draw_group, draw_group, **given, **own, partial=local)
-        first = count = 0
-        while first + count < k:
-            lowering.set(first=np.uint32(first), count=np.uint32(count))
+        for before, drawn in itertools.pairwise(np.array(rounds, np.uint32)):
+            lowering.set(drawn=before)
             lowering.queue()
-            first += count
-            count = min(k - first, a_round) if first else 1
-            drawing.set(first=np.uint32(first), count=np.uint32(count))
+            drawing.set(drawn=drawn)
             drawing.queue()

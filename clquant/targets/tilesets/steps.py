@@ -17,7 +17,7 @@ from clquant.mapping.lookup import INDEX_TYPES
 from clquant.runtime import Buffer, Scope, Session
 
 GROUP = 64
-_ENTRY_BYTES, _POINT_BYTES = 2, 16
+_ENTRY_BYTES, _COST_BYTES, _POINT_BYTES = 2, 4, 16
 
 Int = npt.NDArray[np.int64]
 Colors = npt.NDArray[np.uint8]
@@ -91,7 +91,7 @@ class TileSteps:
 
     def costs(self, scope: Scope, points: Buffer, count: int, centers: Buffer, palettes: int) -> Buffer:
         """Queue what each of `count` tiles costs in each palette: (count, palettes) uint32."""
-        costs = scope.empty(4 * count * palettes)
+        costs = scope.empty(_COST_BYTES * count * palettes)
         self._launch("tile_costs", (count, palettes), points, np.uint32(count), centers, np.uint32(palettes), costs)
         return costs
 
@@ -147,4 +147,9 @@ class Mapped(flow.Map):
             entries = steps.entries(scope, points, len(tiles), centers, chosen)
             steps.place(entries, (height, width), INDEX_TYPES[self.dtype.itemsize], portion.out)
 
-        yield flow.Steps(step, rows=self.side[0], row_bytes=_POINT_BYTES * self.side[0] * picture.width)
+        across = steps.grid(picture.height, picture.width)[1]
+        tile_row_bytes = across * max(_POINT_BYTES * steps.size, _COST_BYTES * count)
+        # A picture's tiles are chosen together: five kernels a band cost more than overlapping its upload gains.
+        yield flow.Steps(
+            step, self.side[0], row_bytes=-(-tile_row_bytes // self.side[0]), least_rows=picture.height
+        )
