@@ -18,6 +18,9 @@
  * STATS 64-bit numbers, each as low and high word: weight, sums of coordinates, sums of squared differences by axis;
  * or, where `by_axis` is 0, the sum of squared distances in place of the first of the latter and 0 in the others.
  */
+#define MOST_SUMS 1
+#include "common/compile_hints.h"
+#include "common/group_sums.h"
 #include "common/wide_sums.h"
 #include "kmeans/lloyd.h"
 #include "kmeans/weights.h"
@@ -33,36 +36,14 @@ void load_center(__global const float *centers, uint k_stride, uint j, float *c)
         c[d] = centers[d * k_stride + j];
 }
 
-/* The sum of `value` over the work-items before this one; `total` gets that over all. Every work-item of the group
- * calls it, and the group's size is a power of two; sums: a uint per work-item. */
-uint sum_before(uint value, __local uint *sums, uint *total)
-{
-    const uint lid = get_local_id(0);
-    const uint size = get_local_size(0);
-    sums[lid] = value;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint step = 1; step < size; step *= 2) {
-        const uint earlier = lid >= step ? sums[lid - step] : 0;
-        barrier(CLK_LOCAL_MEM_FENCE);
-        sums[lid] += earlier;
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    *total = sums[size - 1];
-    const uint before = sums[lid] - value;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    return before;
-}
-
-/* The center nearest to the middle of a box, ties to the lowest; keys: a ulong per work-item. As `sum_before`
- * otherwise. Squared distances are not below 0, so their bits are ordered as they are. */
+/* The center nearest to the middle of a box, ties to the lowest; all of the group call it. keys: a ulong per work-item.
+ * Squared distances are not below 0, so their bits are ordered as they are. */
 uint nearest_to_middle(const float *low, const float *high, __global const float *centers, uint k, uint k_stride,
                        __local ulong *keys)
 {
-    const uint lid = get_local_id(0);
-    const uint size = get_local_size(0);
     float best = FLT_MAX;
     uint nearest = 0;
-    for (uint j = lid; j < k; j += size) {
+    for (uint j = get_local_id(0); j < k; j += get_local_size(0)) {
         float key = 0.0f;
         for (int d = 0; d < DIMS; d++) {
             const float from_middle = centers[d * k_stride + j] - 0.5f * (low[d] + high[d]);
@@ -71,43 +52,30 @@ uint nearest_to_middle(const float *low, const float *high, __global const float
         nearest = key < best ? j : nearest;
         best = min(key, best);
     }
-    keys[lid] = ((ulong)as_uint(best) << 32) | nearest;
-    for (uint half_size = size / 2; half_size; half_size /= 2) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (lid < half_size)
-            keys[lid] = min(keys[lid], keys[lid + half_size]);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    nearest = (uint)keys[0];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    return nearest;
+    return (uint)~most_of(~((ulong)as_uint(best) << 32 | nearest), keys);
 }
 
 /* Lists, in ascending index, the centers that can be nearest to a point of a tile; returns how many. The first
- * SHORTLIST are kept in `names` and `shortlist` too. As `sum_before` otherwise; keys: a ulong per work-item. */
+ * SHORTLIST are kept in `names` and `shortlist` too. All of the group call it; keys: a ulong per work-item. */
 uint list_centers(const float *low, const float *high, __global const float *centers, uint k, uint k_stride,
                   __global ushort *list, __local ulong *keys, __local ushort *names, __local float *shortlist)
 {
     float c[DIMS], s[DIMS];
     load_center(centers, k_stride, nearest_to_middle(low, high, centers, k, k_stride, keys), s);
-    const uint run = (k + get_local_size(0) - 1) / get_local_size(0);
-    const uint begin = get_local_id(0) * run;
-    const uint end = min(k, begin + run);
-    uint kept = 0;
-    uint n = 0;
-    for (uint j = begin; j < end; j++) {
+    const Run run = own_run(k);
+    uint first = run.end;
+    ulong at = 0;
+    ulong listed;
+    for (uint j = run.first; j < run.end; j++) {
         load_center(centers, k_stride, j, c);
         const uint stays = greatest_lead(low, high, s, c) >= 0.0f;
-        kept |= stays << min(j - begin, 31u);
-        n += stays;
+        first = stays ? min(first, j) : first;
+        at += stays;
     }
-    uint listed;
-    uint at = sum_before(n, (__local uint *)keys, &listed);
-    for (uint j = begin; j < end && n; j++) {
-        if (run <= 32 && !(kept >> (j - begin) & 1))
-            continue;
+    sum_before(&at, &listed, 1, keys);
+    for (uint j = first; j < run.end; j++) {
         load_center(centers, k_stride, j, c);
-        if (run > 32 && greatest_lead(low, high, s, c) < 0.0f)
+        if (greatest_lead(low, high, s, c) < 0.0f)
             continue;
         if (at < SHORTLIST) {
             names[at] = (ushort)j;
@@ -117,7 +85,7 @@ uint list_centers(const float *low, const float *high, __global const float *cen
         list[at++] = (ushort)j;
     }
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    return listed;
+    return (uint)listed;
 }
 
 /* Adds a point to the statistics of the center j at place `slot` of a tile's list, at this distance. */

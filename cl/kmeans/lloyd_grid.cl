@@ -15,6 +15,9 @@
 #define TOTAL(totals, k, statistic, j) (totals)[(j) * STATS + (statistic)]
 #define FOUR(place) (*(__local const float4 *)(place))
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
+#define MOST_SUMS 2
+#include "common/compile_hints.h"
+#include "common/group_sums.h"
 #include "kmeans/lloyd.h"
 #include "kmeans/lloyd_tiles.h"
 #include "kmeans/lloyd_warps.h"
@@ -97,7 +100,7 @@ INLINED void move_by_sums(const Grid *g, Chain *c, ulong tolerance)
     c->steps++;
     if (empty)
         repair_centers(totals, g->centers, k, g->k_stride, g->pinned, g->extents, inertia, empty,
-                       (__local uint *)(g->scratch + 2 * GROUP + 1), g->scratch);
+                       (__local uint *)(g->scratch + 2 * GROUP), g->scratch);
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
@@ -222,7 +225,7 @@ INLINED void swap_after(Swaps *s, Grid *g, Chain *c, uint swaps_follow, __local 
  *
  * NDRange: 1-D, so few groups that all are there at once. count: swaps that the first round tries. room: DIMS *
  * place_stride floats, with `rounds` twice as many; scratch: for each warp SHORTLIST float4 and ushort and 2 float4 per
- * lane; at least 2 ulong per work-item, and 1, and 2 uint per center; with `rounds` WORDS_PER_PLACE uint per center. */
+ * lane; at least 2 ulong per work-item and 2 uint per center; with `rounds` WORDS_PER_PLACE uint per center. */
 __kernel ONE_SIZE void lloyd_rounds(__global const float *points, uint stride, __global const uint *weights,
                                     __global const uint *starts, __global const float *boxes, uint n_tiles,
                                     __global float *centers, uint k, uint k_stride, __global uint *state,

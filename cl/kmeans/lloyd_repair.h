@@ -1,5 +1,5 @@
 /* When steps end, and what becomes of centers without points: what all forms of a step share (see kmeans/lloyd.cl for
- * the layout). */
+ * the layout). Sums are those of common/group_sums.h, two at least. */
 
 /* Sum of a center's squared differences over all axes. */
 ulong center_inertia(__global const ulong *totals, uint k, uint j)
@@ -33,41 +33,28 @@ int is_last_step(uint steps, ulong before, ulong inertia, ulong tolerance, ulong
 }
 
 /* Gives centers without points half of others' points; nothing where `empty`, their number, is 0, but then too all of
- * the work-group calls it. pairs (2, k) uint: scratch; partial: two ulong per work-item and one more. */
+ * the work-group calls it. pairs (2, k) uint: scratch; partial: two ulong per work-item. */
 void repair_centers(__global const ulong *totals, CENTERS float *centers, uint k, uint k_stride, uint pinned,
                     int4 extents, ulong inertia, uint empty, CENTERS uint *pairs, __local ulong *partial)
 {
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);
     const ulong enough = max(inertia / k, (ulong)1);
-    const uint run = empty ? (k + size - 1) / size : 0;
-    const uint end = min(k, (lid + 1) * run);
-    uint takers = 0;
-    uint givers = 0;
-    for (uint j = lid * run; j < end; j++) {
-        takers += j >= pinned && TOTAL(totals, k, 0, j) == 0;
-        givers += j >= pinned && center_inertia(totals, k, j) >= enough;
+    const Run run = own_run(empty ? k : 0);
+    ulong places[2] = {0, 0};
+    ulong counts[2];
+    for (uint j = run.first; j < run.end; j++) {
+        places[0] += j >= pinned && TOTAL(totals, k, 0, j) == 0;
+        places[1] += j >= pinned && center_inertia(totals, k, j) >= enough;
     }
-    partial[lid] = takers;
-    partial[size + lid] = givers;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    uint at_taker = 0;
-    uint at_giver = 0;
-    for (uint i = 0; i < (empty ? lid : 0); i++) {
-        at_taker += (uint)partial[i];
-        at_giver += (uint)partial[size + i];
-    }
-    for (uint j = lid * run; j < end; j++) {
-        if (j < pinned)
-            continue;
+    sum_before(places, counts, 2, partial);
+    for (uint j = max(run.first, pinned); j < run.end; j++) {
         if (TOTAL(totals, k, 0, j) == 0)
-            pairs[at_taker++] = j;
+            pairs[places[0]++] = j;
         if (center_inertia(totals, k, j) >= enough)
-            pairs[k + at_giver++] = j;
+            pairs[k + places[1]++] = j;
     }
-    if (lid == size - 1)
-        partial[2 * size] = min(at_taker, at_giver);
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    for (uint i = lid; i < (uint)partial[2 * size]; i += size)
+    for (uint i = lid; i < (uint)min(counts[0], counts[1]); i += size)
         share_points(totals, k, k_stride, extents, pairs[k + i], pairs[i], centers);
 }

@@ -3,9 +3,11 @@
  *
  * Constants: DIMS 3 or 4.
  */
+#define MOST_SUMS 3
+#include "common/compile_hints.h"
+#include "common/group_sums.h"
 #include "kmeans/lloyd.h"
 #include "kmeans/lloyd_repair.h"
-#include "common/compile_hints.h"
 
 /* Adds up the replicas of a center's statistics, sets them to 0, and moves the center to the mean of its points,
  * rounded half up, if it has any and is none of the first `pinned`. partial: its inertia, 1 on each axis on which it
@@ -45,7 +47,7 @@ void move_center(__global ulong *sums, uint replicas, __global ulong *totals, __
  *
  * The i-th empty center, by index, shares with the i-th of those whose inertia is above 0 and at least the mean; where
  * there are fewer of these, the other empty ones stay.
- * NDRange: one work-group, its size a power of two. Does nothing where state[DONE], unless `forced`.
+ * NDRange: one work-group of any size. Does nothing where state[DONE], unless `forced`.
  * sums (replicas, k, STATS) ulong: added up and set to 0; totals (STATS, k) ulong gets them; pairs (2, k) uint:
  * scratch. state[DONE] is set to 1 where no center moved and none is empty, or where the inertia fell by no more than
  * tolerance / 2^64 of it; state[STEPS] counts; state[INERTIA], [INERTIA + 1]: inertia about the centers as they were.
@@ -62,24 +64,16 @@ __kernel SMALL void update_centers(__global ulong *sums, uint replicas, __global
     ulong own[3] = {0, 0, 0};
     for (uint j = lid; j < n; j += size)
         move_center(sums, replicas, totals, centers, k, k_stride, pinned, j, own);
-    for (int i = 0; i < 3; i++)
-        partial[i * size + lid] = own[i];
-    for (uint half_size = size / 2; half_size; half_size /= 2) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (lid < half_size)
-            for (int i = 0; i < 3; i++)
-                partial[i * size + lid] += partial[i * size + lid + half_size];
-    }
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    const ulong inertia = partial[0];
-    const ulong moved = partial[size];
-    const uint empty = (uint)partial[2 * size];
-    barrier(CLK_LOCAL_MEM_FENCE);
+    ulong all[3];
+    sum_before(own, all, 3, partial);
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    const ulong inertia = all[0];
+    const uint empty = (uint)all[2];
     if (lid == 0 && n) {
         state[INERTIA] = (uint)inertia;
         state[INERTIA + 1] = (uint)(inertia >> 32);
         state[STEPS] = steps + 1;
-        state[DONE] = is_last_step(steps, before, inertia, tolerance, moved, empty);
+        state[DONE] = is_last_step(steps, before, inertia, tolerance, all[1], empty);
     }
     repair_centers(totals, centers, k, k_stride, pinned, extents, inertia, n ? empty : 0, pairs, partial);
 }

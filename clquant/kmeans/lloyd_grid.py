@@ -94,7 +94,7 @@ class LloydGrid:
 
     def _scratch_bytes(self, group: int) -> int:
         lists = group // self._warp * (self._listed * 18 + self._warp * 32)
-        repair = 16 * group + 8 + 8 * self._lloyd.k
+        repair = 16 * group + 8 * self._lloyd.k
         return max(lists, repair, 4 * WORDS_PER_PLACE * self._stride)
 
     @functools.cached_property
