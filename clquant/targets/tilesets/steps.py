@@ -150,6 +150,4 @@ class Mapped(flow.Map):
         across = steps.grid(picture.height, picture.width)[1]
         tile_row_bytes = across * max(_POINT_BYTES * steps.size, _COST_BYTES * count)
         # A picture's tiles are chosen together: five kernels a band cost more than overlapping its upload gains.
-        yield flow.Steps(
-            step, self.side[0], row_bytes=-(-tile_row_bytes // self.side[0]), least_rows=picture.height
-        )
+        yield flow.Steps(step, self.side[0], row_bytes=-(-tile_row_bytes // self.side[0]), least_rows=picture.height)
