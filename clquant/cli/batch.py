@@ -135,6 +135,22 @@ def run(args: argparse.Namespace, pairs: Sequence[Pair], read: Read[T], work: Ca
     return failures.status()
 
 
+def read_together(read: Read[T], pairs: Sequence[Pair]) -> tuple[Read[T], dict[Source, T]]:
+    """Read all inputs once; return what gives or raises each of them again, and those that could be read."""
+    kept = {pair[0]: tried(read, pair) for pair in pairs}
+
+    def again(source: Source, _: str | None) -> T:
+        found = kept[source]
+        if isinstance(found, ClquantError):
+            raise found
+        return found
+
+    good = {source: found for source, found in kept.items() if not isinstance(found, ClquantError)}
+    if not good:
+        again(*pairs[0])
+    return again, good
+
+
 def tried(read: Read[T], pair: Pair) -> T | ClquantError:
     """Read an input; its error instead, to be raised at its turn."""
     try:

@@ -179,12 +179,11 @@ def compression(args: argparse.Namespace, kind: str) -> dict[str, Any]:
 
 
 def byte_count(text: str) -> int:
-    """A number of bytes: ``"60000"``, ``"60k"``, ``"1.5M"``, ``"64Ki"``, ``"2MB"``."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKMG]?)(i?)B?", text.strip())
-    if found is None or (found[3] and not found[2]):
+    """A number of bytes: ``"60000"``, ``"60k"``, ``"1.5M"``, ``"64Ki"``, ``"2 MB"``."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?))?b?", text.strip().lower())
+    if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of bytes, such as 60000, 60k or 1.5M")
-    unit = 1024 if found[3] else 1000
-    return int(float(found[1]) * unit ** " kMG".index(found[2].replace("K", "k") or " "))
+    return int(float(found[1]) * (1024 if found[3] else 1000) ** " kmgt".index(found[2] or " "))
 
 
 def sides(text: str) -> tuple[int, int]:
@@ -205,6 +204,11 @@ def refuse(args: argparse.Namespace, names: Sequence[str], why: str) -> None:
     for name in names:
         if getattr(args, name) is not None:
             raise InvalidArgument(f"--{name.replace('_', '-')} is given {why}")
+
+
+def counted(number: int, noun: str) -> str:
+    """Name a number of things by their regular noun."""
+    return f"1 {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def refuse_both(args: argparse.Namespace, trait: str, other: str) -> None:

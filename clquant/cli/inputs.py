@@ -9,11 +9,11 @@ import pathlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-from clquant import images, params
+from clquant import params
 from clquant.cli import streams
-from clquant.images import decode, files, lazy, picture_files
+from clquant.images import files, lazy, picture_files
 from clquant.images.folders import PICTURE_SUFFIXES, files_below
 from clquant.runtime import ClquantError, FileError, FormatError, InvalidArgument, InvalidType
 
@@ -160,12 +160,6 @@ def _about(source: Source) -> tuple[tuple[int, ...], int]:
         return (), 0
 
 
-def read_picture(source: Source) -> Any:
-    """Read an input's picture by the rules of `clquant.images`; (H, W, C) uint8."""
-    pixels = decode.from_bytes(streams.read(), source.shown) if source.piped else source.path
-    return images.read(pixels, argument=source.shown).array
-
-
 @contextlib.contextmanager
 def named(source: Source) -> Iterator[None]:
     """Name the input in errors about a file's bytes or about an engine's argument `image`."""
@@ -175,6 +169,6 @@ def named(source: Source) -> Iterator[None]:
         raise FormatError(f"{source.shown}: {error}") from error
     except (InvalidArgument, InvalidType) as error:
         message = re.sub(r"^images(\[0\])? ", "image ", str(error))
-        if not message.startswith("image "):
+        if not message.startswith(("image ", "this .clvq file ")):
             raise
         raise type(error)(f"{source.shown}: {message}") from error

@@ -95,11 +95,13 @@ def load(source: Source, keep_profile: bool = False, data: bytes | None = None, 
     return Loaded(picture, dpi, profile, frames, format, indexed, data, unkept=unkept)
 
 
-def load_still(args: argparse.Namespace, source: Source, why: str, **how: Any) -> Loaded:
-    """Load a file's first frame, with a note if there are more."""
+def load_still(args: argparse.Namespace, source: Source, why: str, *, keeps: bool = False, **how: Any) -> Loaded:
+    """Load a file's first frame, with notes if there are more, and of metadata unless the result keeps some."""
     loaded = load(source, **how)
     if loaded.frames > 1:
         common.note(args, f"{source.relative}: the first of {loaded.frames} frames; {why}")
+    if not keeps and (names := ", ".join(loaded.lost(""))):
+        common.note(args, f"{source.relative}: {names} not kept")
     return loaded
 
 

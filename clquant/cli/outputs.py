@@ -17,13 +17,16 @@ from clquant.cli.common import STDOUT, shown
 from clquant.cli.inputs import Inputs, Naming, Origin, Pair, Source, expand, without_own_results
 from clquant.color.formats import png
 from clquant.color.formats.embedded import identifier
-from clquant.color.formats.names import SMALL_DISPLAYS, SOURCES, by_pillow, format_of, format_of_suffix
+from clquant.color.formats.names import OWN, SOURCES, by_pillow, format_of, format_of_suffix
 from clquant.images import files, lazy
 from clquant.images.folders import PICTURE_SUFFIXES
+from clquant.images.tiff import geo
 from clquant.runtime import FileError, InvalidArgument
 
 # Formats that Pillow writes with loss, always or by default.
 LOSSY = frozenset({"AVIF", "JPEG", "JPEG2000", "MPO", "PDF"})
+# Of these the ones that Pillow also reads.
+READ_BACK = LOSSY - {"PDF"}
 
 
 class Outputs:
@@ -174,6 +177,18 @@ def lossless_kind(target: str, spoils: str) -> str:
     return kind
 
 
+def full_color_kind(target: str) -> str:
+    """Return the format of a place, refusing formats of at most 256 colours."""
+    kind = kind_of(target)
+    _refuse_few_colors(kind, target)
+    return kind
+
+
+def _refuse_few_colors(kind: str, target: str) -> None:
+    if kind in OWN:
+        raise InvalidArgument(f"output {shown(target)!r}: it holds a palette of at most 256 colours; try .png")
+
+
 def expected(
     args: argparse.Namespace,
     default: Naming,
@@ -198,6 +213,7 @@ def expected(
     if not writes:
         return places, [(source, None) for source in sources]
     pairs: list[Pair] = list(zip(sources, places.each(args.output, name, suffixes=suffixes), strict=True))
+    _check_targets(args, [str(target) for _, target in pairs])
     if not args.no_clobber:
         return places, pairs
     todo = []
@@ -209,12 +225,20 @@ def expected(
     return places, todo
 
 
+def _check_targets(args: argparse.Namespace, targets: Sequence[str]) -> None:
+    """Refuse options that do not go with where results are written."""
+    if common.wants_json(args) and STDOUT in targets:
+        raise InvalidArgument("--json and -o - would both write to standard output; allowed: one of them")
+    for target in targets if getattr(args, "compression", None) not in (None, "none") else ():
+        if pathlib.PurePath(target).suffix.lower() not in geo.SUFFIXES:
+            raise InvalidArgument(f"--compression goes with results that end in .tif, not {shown(target)!r}")
+
+
 def picture_bytes(image: PIL.Image.Image, kind: str, target: str, **options: Any) -> bytes:
     """Encode a picture in a file format."""
     if kind == "PBM" and image.mode != "1":
         raise InvalidArgument(f"output {shown(target)!r}: a bitmap is black and white alone; try .pgm, .ppm or .png")
-    if kind in SMALL_DISPLAYS:
-        raise InvalidArgument(f"output {shown(target)!r}: it holds a palette of at most 256 colours; try .png")
+    _refuse_few_colors(kind, target)
     if kind == "PNG" and image.mode in ("L", "RGB", "RGBA") and not options:
         return png.picture(np.asarray(image))
     try:

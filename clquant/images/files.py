@@ -24,7 +24,7 @@ def path_of(value: object, name: str = "path") -> pathlib.Path:
     if not isinstance(text, str):
         raise InvalidType(f"{name} is a {type(value).__name__}; allowed: a path")
     try:
-        named = b"\0" not in os.fsencode(text)
+        named = bool(text) and b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:
         named = False
     if not named:

@@ -34,7 +34,8 @@ BANDS_IN_MEMORY = 6
 # Bands of whole chunks may be so large that memory holds only a band, its copy on the device, and its indices twice:
 # chunks that two bands share would be decoded twice. Without room for four the next band is not read ahead.
 _BANDS_OF_CHUNKS, _BANDS_READ_AHEAD = 8 / 3, 4
-_UNITS = {"b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+_UNITS = {"": 1, "b": 1} | {f"{letter}ib": 1 << 10 * n for n, letter in enumerate("kmgt", 1)}
+_UNITS |= {f"{letter}{end}": 10 ** (3 * n) for n, letter in enumerate("kmgt", 1) for end in ("", "b")}
 # Attributes of arrays in memory, those of other libraries and on other devices included.
 _IN_MEMORY = ("__dlpack__", "__array_interface__", "__cuda_array_interface__", "dims")
 Window = tuple[tuple[int, int], tuple[int, int]]
@@ -42,7 +43,7 @@ _MOST_MEMORY = 1 << 60
 # Each is looked up by its own name; of 256 x 256 pixels, 2^26 of them hold 2^42.
 _MOST_CHUNKS = 1 << 26
 MOST_SIDE = (1 << 31) - 1
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*\Z")
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*\Z")
 
 
 def memory_bytes(memory: Any) -> int:

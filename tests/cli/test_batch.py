@@ -46,6 +46,20 @@ def test_one_bad_file_does_not_end_a_batch(folder, command, capsys):
     assert main([command, "in/b.png", "-o", "out"]) == 2
 
 
+@pytest.mark.parametrize("command", ["palette", "tileset"])
+def test_one_bad_file_does_not_end_a_shared_palette(folder, command, capsys):
+    assert main([command, "in", "-k", "4", "--shared", "-o", "out"]) == 1
+    assert len(names(folder / "out")) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == "clquant: 1 of 3 inputs failed: 'in/b.png'"
+    assert main([command, "in/b.png", "-k", "4", "--shared", "-o", "out"]) == 2
+
+
+def test_formats_that_are_not_read_back(folder, capsys):
+    assert main(["palette", "in/a.png", "-k", "4", "-o", "a.pdf"]) == 0
+    assert " dB before this format's losses" in capsys.readouterr().err
+    assert (folder / "a.pdf").read_bytes().startswith(b"%PDF")
+
+
 def test_wrong_arguments_end_a_batch_at_once(folder, capsys):
     (folder / "in" / "b.png").unlink()
     assert main(["palette", "in", "-k", "1", "-o", "out"]) == 2

@@ -176,7 +176,7 @@ def test_what_fails_is_named(queue: runtime.CommandQueue, picture: Any) -> None:
 
 def test_bounds_of_memory_are_sizes() -> None:
     assert lazy.memory_bytes("1 GiB") == lazy.memory_bytes(1 << 30) == 1 << 30
-    assert lazy.memory_bytes("1.5MB") == 1_500_000
+    assert lazy.memory_bytes("1.5MB") == lazy.memory_bytes("1.5M") == lazy.memory_bytes("1500000") == 1_500_000
     assert lazy.memory_bytes(None) == 512 << 20
     for wrong in ("much", "1", "5 bytes", -1, 1.5, 100):
         with pytest.raises(clquant.ClquantError, match="memory is"):

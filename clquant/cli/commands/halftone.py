@@ -106,7 +106,8 @@ def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loade
     """Read a picture with what goes with it; None of one that goes by bands."""
     if large.is_banded(args, (source, target)):
         return None
-    loaded = load_still(args, source, "halftones are of one picture", keep_profile=args.icc == "keep", max_bits=16)
+    how: dict[str, Any] = {"keeps": True, "keep_profile": args.icc == "keep", "max_bits": 16}
+    loaded = load_still(args, source, "halftones are of one picture", **how)
     pixels = loaded.pixels
     if args.gray and pixels.shape[2] > 1:
         pixels = large.luma(pixels)
@@ -152,7 +153,7 @@ def _report(halftoner: PinwheelHalftoner, item: Item, shape: Sequence[int], nbyt
         levels = item.args.levels
         return item.said(shape, f", {levels} levels", levels=levels, bytes=nbytes)
     count = len(as_palette(halftoner.palette))
-    return item.said(shape, f", {count} colours", n_colors=count, bytes=nbytes)
+    return item.said(shape, f", {common.counted(count, 'colour')}", n_colors=count, bytes=nbytes)
 
 
 def _encoded(

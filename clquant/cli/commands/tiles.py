@@ -8,7 +8,9 @@ from typing import Any
 
 from clquant import tiles
 from clquant.cli import common
-from clquant.cli.common import given_palette, option
+from clquant.cli.common import STDOUT, given_palette, option
+from clquant.cli.inputs import Inputs
+from clquant.cli.outputs import Outputs
 from clquant.color.formats import registry
 from clquant.runtime import InvalidArgument
 
@@ -44,8 +46,11 @@ def run(args: argparse.Namespace) -> int:
     """Quantize the pyramid."""
     if args.use is not None and args.colors is not None:
         raise InvalidArgument("--use takes a palette as it is; --colors would learn one")
+    if args.output == STDOUT:
+        raise InvalidArgument("-o is '-'; allowed: a new folder, or a file .mbtiles or .pmtiles")
     if args.save_palette is not None:
         registry.format_of(args.save_palette)
+        Outputs(Inputs((), several=False), [args.source]).one(args.save_palette, "--save-palette")
     begin = time.perf_counter()
     colors = given_palette("--use", args.use) if args.use is not None else args.colors or MOST_COLORS
     how = common.parameters(args, tiles.quantize) | {"colors": colors, "queue": common.open_queue(args)}

@@ -75,13 +75,15 @@ def run(args: argparse.Namespace) -> int:
     )
     if not pairs:
         return 0
-    kept = {pair: _read(args, *pair) for pair in pairs} if args.shared else {}
-    if kept:
-        with common.progress_bar(args, "palettes of all inputs") as progress:
-            engine.fit(list(kept.values()), progress=progress)
 
-    def read(source: Source, target: str | None) -> Any:
-        return kept[source, target] if kept else _read(args, source, target)
+    def read(source: Source, _: str | None) -> Any:
+        return load_still(args, source, "tilesets are of one picture").pixels
+
+    given: batch.Read[Any] = read
+    if args.shared:
+        given, pictures = batch.read_together(read, pairs)
+        with common.progress_bar(args, "palettes of all inputs") as progress:
+            engine.fit(list(pictures.values()), progress=progress)
 
     def work(item: Item, picture: Any) -> batch.Finish:
         with item.working() as progress:
@@ -91,11 +93,7 @@ def run(args: argparse.Namespace) -> int:
         error = palette_work.psnr(made.to_array(), picture, queue) if common.is_reported(args) else 0.0
         return partial(_finish, item, made, engine.tile_numbers(made), error)
 
-    return batch.run(args, pairs, read, work)
-
-
-def _read(args: argparse.Namespace, source: Source, _: str | None) -> Any:
-    return load_still(args, source, "tilesets are of one picture").pixels
+    return batch.run(args, pairs, given, work)
 
 
 def _finish(item: Item, made: IndexedImage, numbers: npt.NDArray[Any], error: float) -> batch.Report:
@@ -109,7 +107,7 @@ def _finish(item: Item, made: IndexedImage, numbers: npt.NDArray[Any], error: fl
         rows = "".join(",".join(map(str, row)) + "\n" for row in numbers.tolist())
         outputs.write(args.map, rows.encode("ascii"))
     down, across = numbers.shape
-    used = f"{len(np.unique(numbers))} palettes of {args.colors} colours"
+    used = f"{common.counted(len(np.unique(numbers)), 'palette')} of {args.colors} colours"
     return item.said(
         made.shape,
         f", {across}x{down} tiles, {used}, PSNR {error:.2f} dB",

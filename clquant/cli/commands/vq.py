@@ -19,9 +19,10 @@ from clquant.cli import batch, common, executors, inputs, large, streams
 from clquant.cli.batch import Item
 from clquant.cli.common import STDOUT, option, shown
 from clquant.cli.inputs import Pair, Source
-from clquant.cli.outputs import Outputs, expected, kind_of, picture_bytes
+from clquant.cli.loading import load_still
+from clquant.cli.outputs import Outputs, expected, full_color_kind, picture_bytes
 from clquant.quality import psnr
-from clquant.runtime import FileError, FormatError, InvalidArgument, NotFittedError, ProgressCallback
+from clquant.runtime import ClquantError, FileError, FormatError, InvalidArgument, NotFittedError, ProgressCallback
 from clquant.vq import VQCodec, clvq_info
 from clquant.vq.container import clvq_format
 
@@ -109,7 +110,7 @@ def _train(args: argparse.Namespace) -> int:
             codec.fit([_training_picture(args, source) for source in sources], progress=progress)
     codec.save(target)
     seconds = time.perf_counter() - begin
-    count = "1 picture" if len(sources) == 1 else f"{len(sources)} pictures"
+    count = common.counted(len(sources), "picture")
     size, mse, paths = len(codec.codebook_), float(codec.mse_), [source.path for source in sources]
     text = f"{count} -> {args.output}: {size} codewords, MSE {mse:.2f}, {seconds:.2f} s"
     common.say(args, text, inputs=paths, output=args.output, codebook_size=size, mse=mse, seconds=seconds)
@@ -181,11 +182,12 @@ def _error(item: Item, codec: VQCodec, picture: Any, data: bytes) -> float:
 
 
 def _decode(args: argparse.Namespace) -> int:
-    for source in inputs.expand(args.inputs, CLVQ_SUFFIXES):
-        _check_kind(source)
+    sources = inputs.expand(args.inputs, CLVQ_SUFFIXES)
+    if len(sources) == 1:
+        _check_kind(*sources)
     _, pairs = expected(args, lambda source: source.stem + ".png", known=CLVQ_SUFFIXES)
     for _, target in pairs:
-        kind_of(str(target))
+        full_color_kind(str(target))
         if args.output is None and target != STDOUT and os.path.exists(str(target)):
             raise InvalidArgument(f"{target!r} is there already, perhaps as it was encoded; name an output with -o")
     with executors.cluster(args, pairs) as client:
@@ -215,7 +217,7 @@ def _decode_here(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
             raise NotFittedError(f"{item.source.shown}: {error}; --codebook names its file") from error
 
         def finish() -> batch.Report:
-            item.write(picture_bytes(PIL.Image.fromarray(picture), kind_of(item.place), item.place))
+            item.write(picture_bytes(PIL.Image.fromarray(picture), full_color_kind(item.place), item.place))
             height, width = picture.shape[:2]
             text = f"{item.source.relative} -> {shown(item.place)}: {width}x{height}"
             record = {"input": item.source.path, "output": item.target, "width": width, "height": height}
@@ -238,14 +240,20 @@ def _decoded(args: argparse.Namespace, codec: VQCodec, source: Source, progress:
 
 
 def _info(args: argparse.Namespace) -> int:
-    for source in inputs.expand(args.inputs, CLVQ_SUFFIXES):
-        with inputs.named(source), inputs.opened(source) as file:
-            info = clvq_info(file, max_pixels=args.max_pixels)
+    sources = inputs.expand(args.inputs, CLVQ_SUFFIXES)
+    failures = batch.Failures(args, len(sources))
+    for source in sources:
+        try:
+            with inputs.named(source), inputs.opened(source) as file:
+                info = clvq_info(file, max_pixels=args.max_pixels)
+        except ClquantError as error:
+            failures.add(source, error)
+            continue
         if common.wants_json(args):
             common.say(args, "", input=source.path, **dataclasses.asdict(info), bits_per_pixel=info.bits_per_pixel)
         else:
             streams.write_text(f"{streams.printable(str(source.relative))}: {info}\n")
-    return 0
+    return failures.status()
 
 
 def _check_kind(source: Source) -> None:
@@ -259,6 +267,6 @@ def _check_kind(source: Source) -> None:
 
 
 def _pixels(args: argparse.Namespace, source: Source) -> Picture:
-    array: Picture = inputs.read_picture(source)
+    array: Picture = load_still(args, source, "coded are single pictures").pixels
     array = array[:, :, 0] if array.shape[2] == 1 else array
     return large.luma(array) if args.gray else array

@@ -73,7 +73,7 @@ def writing(out: Any, metadata: dict[str, Any], tms: bool = False) -> Iterator[W
     except FileError:
         raise
     except (OSError, sqlite3.Error) as error:
-        raise FileError(f"cannot write {str(target)!r}: {error}") from error
+        raise FileError(f"cannot write {str(target)!r}: {getattr(error, 'strerror', None) or error}") from error
     finally:
         if writer is not None:
             writer.abandon()

@@ -21,7 +21,7 @@ from clquant.cli.commands.palette.options import engine_class
 from clquant.cli.common import option
 from clquant.cli.inputs import Source
 from clquant.cli.loading import Loaded, load
-from clquant.cli.outputs import expected, kind_of, picture_bytes
+from clquant.cli.outputs import expected, full_color_kind, picture_bytes
 from clquant.cli.table import Table
 from clquant.runtime import CommandQueue, InvalidArgument
 
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidArgument(f"--crop is {args.crop}; allowed: 16 or more")
     places, pairs = expected(args, lambda source: f"{source.stem}-compare.png", colors=args.colors)
     for _, target in pairs:
-        _kind(str(target))
+        full_color_kind(str(target))
     pages = places.further(args.html, lambda source: f"{source.stem}-compare.html", "--html", (".html", ".htm"))
     if not pairs:
         return 0
@@ -98,7 +98,7 @@ def _one(pages: dict[Source, str], queue: CommandQueue, item: Item, loaded: Load
     shape = [min(side, args.crop or side) for side in original.shape[:2]]
     shown = {name: _middle(picture, *shape) for name, picture in pictures.items()}
     title = f"{streams.printable(item.label)}, {{}}{args.colors} colours"
-    data = picture_bytes(_sheet(original, shown, figures), _kind(item.place), item.place)
+    data = picture_bytes(_sheet(original, shown, figures), full_color_kind(item.place), item.place)
     html = b""
     if source in pages:
         html = page.page(title.format(""), shown, COLUMNS, figures)
@@ -116,13 +116,6 @@ def _one(pages: dict[Source, str], queue: CommandQueue, item: Item, loaded: Load
         return partial(common.say, args, table.text(), is_table=True, **record)
 
     return finish
-
-
-def _kind(target: str) -> str:
-    kind = kind_of(target)
-    if kind == "SIXEL":
-        raise InvalidArgument(f"{target!r}: a sheet has too many colours for sixel; try .png")
-    return kind
 
 
 def _rgb(picture: Any) -> Picture:

@@ -23,7 +23,7 @@ from clquant.cli.commands.palette.work import Options
 from clquant.cli.common import STDOUT, given_palette
 from clquant.cli.inputs import Pair, Source
 from clquant.cli.loading import Loaded, load
-from clquant.cli.outputs import LOSSY, expected, kind_of, source_name
+from clquant.cli.outputs import LOSSY, READ_BACK, expected, kind_of, source_name
 from clquant.color.display import DISPLAY_FORMATS
 from clquant.color.formats import registry
 from clquant.color.formats.names import SMALL_DISPLAYS
@@ -128,16 +128,11 @@ def _learned_together(
     options: Options, pairs: Sequence[Pair], read: batch.Read[Loaded | None]
 ) -> tuple[batch.Read[Loaded | None], Palette]:
     """Learn one palette of all inputs; also returns what gives them again, as a pipe can be read once only."""
-    kept: dict[Source, Any] = {pair[0]: batch.tried(read, pair) for pair in pairs}
+    again, found = batch.read_together(read, pairs)
     pictures: list[Any] = []
-    for source, loaded in kept.items():
-        if loaded is None:
-            pictures.append(source.path)
-        elif isinstance(loaded, Loaded):
-            pictures += films.all_frames(options.args, source, loaded)
-    if not pictures:
-        raise next(iter(kept.values()))
-    return lambda source, _: kept[source], films.learned(options, pictures, "all inputs")
+    for source, loaded in found.items():
+        pictures += [source.path] if loaded is None else films.all_frames(options.args, source, loaded)
+    return again, films.learned(options, pictures, "all inputs")
 
 
 def _one(options: Options, shared: Palette | None, item: Item, loaded: Loaded | None) -> batch.Finish:
@@ -156,10 +151,10 @@ def _one(options: Options, shared: Palette | None, item: Item, loaded: Loaded | 
         else:
             palette = shared or options.learn([there], item.label)
             result = options.quantize(picture, palette, item.label, as_shown=as_shown, there=there)
-        if kind is not None and (kind in LOSSY or args.save_palette is not None):
+        if kind is not None and (kind in READ_BACK or args.save_palette is not None):
             data = data or options.encoded(result, kind, kept)
         if common.is_reported(args):
-            seen = decode.from_bytes(data, item.place) if kind in LOSSY else result
+            seen = decode.from_bytes(data, item.place) if kind in READ_BACK else result
             error = work.psnr(seen, picture, options.queue, there)
     if args.save_palette is not None:
         result.palette.write(args.save_palette)
@@ -205,7 +200,8 @@ def _smaller(
 def _report(item: Item, result: IndexedImage, error: float, sizes: batch.Sizes, specks: float | None) -> batch.Report:
     args, target = item.args, item.target
     where = "the terminal" if args.show or not args.stats else "statistics"
-    losses = " with this format's losses" if target is not None and kind_of(target) in LOSSY else ""
+    kind = None if target is None else kind_of(target)
+    losses = f" {'with' if kind in READ_BACK else 'before'} this format's losses" if kind in LOSSY else ""
     record: dict[str, Any] = {"to": where if target is None else "", "psnr": error, "speck_error": specks}
     if args.stats and common.wants_json(args):
         record["colors"] = work.shares(result)

@@ -18,7 +18,7 @@ from clquant import ColorHistogram, images
 from clquant.cli import batch, common, inputs, large, outputs
 from clquant.cli.batch import Item
 from clquant.cli.commands.palette import options as palette_options
-from clquant.cli.commands.palette.work import Options, count_of
+from clquant.cli.commands.palette.work import Options
 from clquant.cli.common import STDOUT, shown
 from clquant.cli.inputs import Inputs, Source
 from clquant.cli.loading import Loaded, piped
@@ -270,11 +270,11 @@ def _report(
     seconds: float,
 ) -> batch.Report:
     figures = made.figures
-    count = "1 frame" if figures["frames"] == 1 else f"{figures['frames']} frames"
+    count, colors = common.counted(figures["frames"], "frame"), common.counted(figures["colors"], "colour")
     what = f"{count} -> {shown(target)}"
     if source is not None:
         what = f"{source.relative} -> {shown(target)}: {count} of {figures['width']}x{figures['height']}"
-    text = f"{what}: {count_of(figures['colors'])}{batch.sizes(figures['bytes'], input_bytes)}, {seconds:.2f} s"
+    text = f"{what}: {colors}{batch.sizes(figures['bytes'], input_bytes)}, {seconds:.2f} s"
     record = {"input": None if source is None else source.path, "output": target, "n_colors": figures["colors"]}
     record |= {name: figures[name] for name in ("frames", "width", "height", "bytes")}
     return partial(common.say, args, text, **record, input_bytes=input_bytes, seconds=seconds)

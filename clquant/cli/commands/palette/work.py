@@ -134,16 +134,11 @@ def specks(seen: npt.NDArray[np.uint8], picture: npt.NDArray[Any]) -> float:
     return clquant.quality.speck_error(*_both_seen(picture, seen))
 
 
-def count_of(colors: int) -> str:
-    """Name a number of colours."""
-    return "1 colour" if colors == 1 else f"{colors} colours"
-
-
 def report(
     item: Item, palette: Palette, shape: tuple[int, int], sizes: batch.Sizes, figures: str = "", **record: Any
 ) -> batch.Report:
     """Make the report of a result in a palette; `figures` are words about it, beside its colours and bytes."""
-    what = f", {count_of(len(palette))}{figures}{batch.sizes(*sizes)}"
+    what = f", {common.counted(len(palette), 'colour')}{figures}{batch.sizes(*sizes)}"
     record = {"n_colors": len(palette), "colors": palette.hex(), "bytes": sizes[0], "input_bytes": sizes[1], **record}
     return item.said(shape, what, **record)
 
