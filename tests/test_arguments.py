@@ -32,6 +32,7 @@ def test_values_are_shown_whatever_they_are() -> None:
     assert params.shown(Nameless()) == "a Nameless"
     assert params.shown(10**5000) == "a int"
     assert len(params.shown("x" * 1000)) == 80
+    assert params.shown([np.zeros((2, 1))]) == "[array([[0.],        [0.]])]"
     on_device = runtime.open_session().new_array((3, 4), np.uint8)
     assert params.shown(on_device[:, ::2]) == "device array of shape (3, 2), dtype uint8"
 
@@ -115,9 +116,9 @@ def _no_text() -> Any:
         (lambda: _DRAWN.to_bytes(_no_text()), InvalidType, "format"),
         (lambda: _DRAWN.to_bytes("PNG", dpi="much"), InvalidArgument, "cannot write the picture as 'PNG'"),
         (lambda: _DRAWN.save("x.png", _no_text()), InvalidType, "format"),
-        (lambda: _DRAWN.save(4), InvalidType, "path is a int"),  # type: ignore[arg-type]
+        (lambda: _DRAWN.save(4), InvalidType, "path is 4"),  # type: ignore[arg-type]
         (lambda: _LEARNED.write("x.gpl", _no_text()), InvalidArgument, "format"),
-        (lambda: _LEARNED.write(4), InvalidType, "path is a int"),  # type: ignore[arg-type]
+        (lambda: _LEARNED.write(4), InvalidType, "path is 4"),  # type: ignore[arg-type]
         (lambda: clquant.Palette.read("/dev/null", _no_text()), InvalidArgument, "format"),
         (lambda: animation.gif_bytes(3), InvalidType, "frames"),  # type: ignore[arg-type]
         (lambda: animation.gif_bytes([3]), InvalidType, "frames"),  # type: ignore[list-item]
@@ -142,11 +143,28 @@ def _no_text() -> Any:
          "progress"),
         (lambda: clquant.QuadtreeBuilder().build(photo(4, 4)).find(_RAGGED, np.zeros(2, int)), InvalidArgument, "x"),
         (lambda: clquant.KMeansPalette(queue="gpu").fit(photo(4, 4)), InvalidType,  # type: ignore[arg-type]
-         r"queue is a str; allowed: .*default_queue\('gpu'\) gives one"),
+         r"queue is 'gpu'; allowed: .*default_queue\('gpu'\) gives one"),
         (lambda: clquant.KMeansPalette().fit(photo(4, 4)).predict(photo(4, 4), 3), InvalidType,
-         "dither is a int; allowed: None, a bool, 'atkinson'"),
-        (lambda: runtime.default_queue(3), InvalidType, "device is a int"),  # type: ignore[arg-type]
-        (lambda: runtime.find_device(3), InvalidType, "device is a int"),  # type: ignore[arg-type]
+         "dither is 3; allowed: None, a bool, 'atkinson'"),
+        (lambda: runtime.default_queue(3), InvalidType, "device is 3"),  # type: ignore[arg-type]
+        (lambda: runtime.find_device(3), InvalidType, "device is 3"),  # type: ignore[arg-type]
+        (lambda: clquant.KMeansPalette(2).fit(photo(4, 4)).score([]), InvalidArgument, "images is empty"),
+        (lambda: clquant.VectorQuantizer(2, n_init=1001).fit(np.eye(3)), InvalidArgument, "n_init is 1001; allowed"),
+        (lambda: clquant.ProductQuantizer(1, 1, n_init=1001).fit(np.eye(3)), InvalidArgument, "n_init is 1001"),
+        (lambda: clquant.scalar_codebook([1, 2], 1, progress=3), InvalidType, "progress is 3"),  # type: ignore[arg-type]
+        (lambda: clquant.animate([photo(4, 4)] * 2, 4, queue=3).to_bytes("gif"), InvalidType,  # type: ignore[arg-type]
+         "queue is 3; allowed"),
+        (lambda: clquant.video.frames(np.array(8)), InvalidArgument, "frames is array of shape"),
+        (lambda: clquant.Animation(3, [40]), InvalidType, "frames is 3; allowed"),  # type: ignore[arg-type]
+        (lambda: clquant.Animation([3], [40]), InvalidType, "frames holds 3"),  # type: ignore[list-item]
+        (lambda: clquant.Animation([], []), InvalidArgument, "frames are none"),
+        (lambda: clquant.Animation([_DRAWN] * 2, [40]), InvalidArgument, "delays_ms has 1; allowed"),
+        (lambda: clquant.Animation([_DRAWN], [4]), InvalidArgument, r"delays_ms\[0\] is 4; allowed"),
+        (lambda: clquant.Animation([_DRAWN], [40], plays=1 << 16), InvalidArgument, "plays is 65536; allowed"),
+        (lambda: clquant.Palette([(1, 2, 3)], codes=7), InvalidArgument, r"codes has shape \(\); allowed"),
+        (lambda: panel.fitted(photo(4, 4), 7), InvalidType, "size is 7; allowed"),  # type: ignore[arg-type]
+        (lambda: panel.fitted(photo(4, 4), (7, 0)), InvalidArgument, r"size\[1\] is 0; allowed"),
+        (lambda: quality.ssim(np.zeros((20, 20)), np.ones((20, 20)), peak=1e200), InvalidArgument, "peak is 1e.200"),
         (lambda: quality.mse(_RAGGED, _RAGGED), InvalidArgument, "original"),
         (lambda: quality.mse(np.zeros(3, complex), np.zeros(3)), InvalidType, "original"),
         (lambda: quality.psnr(np.zeros(3), np.ones(3), peak=0), InvalidArgument, "peak"),

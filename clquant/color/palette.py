@@ -96,7 +96,7 @@ class Palette:
         self._codes = None if codes is None else params.array("codes", codes, "integers", "iu").copy()
         for name, values, ndim in (("device", self._device, 2), ("codes", self._codes, 1)):
             if values is not None:
-                if len(values) != len(self) or values.ndim != ndim:
+                if values.ndim != ndim or len(values) != len(self):
                     allowed = f"one for each of {len(self)} colors"
                     raise InvalidArgument(f"{name} has shape {values.shape}; allowed: {allowed}")
                 values.setflags(write=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any, Protocol
 
-from clquant import flow
+from clquant import flow, params
 from clquant.color.palette import Palette, as_palette
 from clquant.dithering.error_filters import FILTERS
 from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, ProgressCallback
@@ -117,7 +117,7 @@ def find_dither(dither: Any) -> Ditherer | None:
         return registered
     method = getattr(dither, "dither", None)
     if isinstance(dither, type) or not callable(method):
-        raise InvalidType(f"dither is a {type(dither).__name__}; {allowed}")
+        raise InvalidType(f"dither is {params.shown(dither)}; {allowed}")
     found: Ditherer = method
     return found
 

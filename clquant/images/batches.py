@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from clquant import params
 from clquant.images import ImageLike, Picture, materialize, read
 from clquant.images.dark_values import warned_once
 from clquant.runtime import Array, CommandQueue, InvalidArgument, InvalidType, Session, open_session
@@ -19,7 +20,7 @@ def listed(images: Any) -> Sequence[ImageLike]:
     """List the argument `images` of a job that needs several, which are not read yet."""
     images = materialize(images)
     if not isinstance(images, list | tuple):
-        raise InvalidType(f"images is a {type(images).__name__}; allowed: a list or tuple of images")
+        raise InvalidType(f"images is {params.shown(images)}; allowed: a list or tuple of images")
     if not images:
         raise InvalidArgument("images is empty; allowed: at least one image")
     return images

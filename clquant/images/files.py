@@ -22,7 +22,7 @@ def path_of(value: object, name: str = "path") -> pathlib.Path:
     """Check a path that a person gave."""
     text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(text, str):
-        raise InvalidType(f"{name} is a {type(value).__name__}; allowed: a path")
+        raise InvalidType(f"{name} is {params.shown(value)}; allowed: a path")
     try:
         named = bool(text) and b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:

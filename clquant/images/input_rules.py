@@ -171,7 +171,7 @@ def _to_array(source: Any, argument: str, max_bits: int) -> decode.Samples:
     if data is not None:
         return decode.from_bytes(data, argument, max_bits)
     raise InvalidType(
-        f"{argument} is a {type(source).__name__}; allowed: a path, a PIL image, an array of NumPy, a device or any "
+        f"{argument} is {shown(source)}; allowed: a path, a PIL image, an array of NumPy, a device or any "
         "library with __array__ or __dlpack__, bytes or a binary file"
     )
 

@@ -23,7 +23,7 @@ from clquant.palette.target_quality import (
     shown_error,
 )
 from clquant.palette.verbs import predict, quantize, transform
-from clquant.runtime import CommandQueue, HostResult, Progress, ProgressCallback
+from clquant.runtime import CommandQueue, HostResult, InvalidArgument, Progress, ProgressCallback
 
 DEFAULT = "default"
 """The `dither` that stands for an engine's `default_dither`."""
@@ -297,6 +297,8 @@ class PaletteEngine(Estimator, abc.ABC):
         """
         self._check_fitted("palette_")
         given = images if isinstance(images, list | tuple) else [images]
+        if not given:
+            raise InvalidArgument("images is empty; allowed: at least one image")
         errors = [shown_error(self, one, f"images[{i}]") for i, one in enumerate(given)]
         total: float = sum(e.mean * e.pixels for e in errors)
         return -total / sum(e.pixels for e in errors)

@@ -403,7 +403,7 @@ class Quadtree:
         """
         most = params.integer("max_pixels", max_pixels, 1)
         if not isinstance(data, bytes | bytearray | memoryview):
-            raise InvalidType(f"data is a {type(data).__name__}; allowed: bytes")
+            raise InvalidType(f"data is {params.shown(data)}; allowed: bytes")
         height, width, channels, gray, criterion, leaves = files.decode(bytes(data), most)
         return cls((height, width, channels), gray, criterion, leaves)
 

@@ -53,7 +53,7 @@ def ssim(
         compared on the device if `peak` is 128 to 4096, all else in float64 on the host. Of Dask arrays of 8-bit levels
         the result is a lazy number.
     peak : float
-        The largest sample there can be.
+        The largest sample there can be, 1e-9 to 1e30.
     queue : pyopencl.CommandQueue, optional
     memory : int or str, optional
         Host memory for parts of lazy pictures; default 512 MiB.
@@ -77,7 +77,7 @@ def ssim(
     structural similarity", IEEE Transactions on Image Processing 13 (2004): a Gaussian window of 11 x 11 pixels
     with sigma 1.5, K1 = 0.01, K2 = 0.03, windows inside the picture only.
     """
-    peak = params.real("peak", peak, 1e-9)
+    peak = params.real("peak", peak, 1e-9, 1e30)
     pair = as_pair(original, result, memory)
     windows = _windows(definitions.picture_shape(pair.shape))
     if pair.levels and MIN_PEAK <= peak <= MAX_PEAK:

@@ -69,7 +69,7 @@ def psnr(
     original, result : array_like, PIL image or pyopencl.array.Array
         As `mse` takes them.
     peak : float
-        The largest sample there can be.
+        The largest sample there can be, 1e-9 to 1e30.
     queue : pyopencl.CommandQueue, optional
     memory : int or str, optional
         As `mse`.
@@ -84,7 +84,7 @@ def psnr(
     InvalidArgument, InvalidType
         As `mse`, or if `peak` is not positive.
     """
-    peak = params.real("peak", peak, 1e-9)
+    peak = params.real("peak", peak, 1e-9, 1e30)
     return _from_error(partial(decibels, peak=peak), original, result, queue, memory)
 
 

@@ -96,9 +96,9 @@ def is_out_of_memory(error: cl.Error) -> bool:
 
 
 def text_of(value: object) -> str:
-    """A value's `repr`, or its type where it has none; a long one loses its middle, as a path's end is its name."""
+    """A value's `repr` in one line, or its type if it has none; a long one loses its middle, not a path's end."""
     try:
-        text = repr(value)
+        text = " ".join(repr(value).split("\n"))
     except Exception:  # an integer of over 4300 digits, or an object of the caller's that cannot say what it is
         text = f"a {type(value).__name__}"
     return text if len(text) <= 80 else f"{text[:30]}...{text[-47:]}"

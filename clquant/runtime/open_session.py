@@ -9,7 +9,7 @@ import pyopencl.array
 
 from clquant.runtime.device import discovery
 from clquant.runtime.device.fork import check_process
-from clquant.runtime.errors import InvalidArgument, InvalidType, device_errors
+from clquant.runtime.errors import InvalidArgument, device_errors
 from clquant.runtime.session import Session
 from clquant.runtime.transfer.copy import order_commands
 
@@ -20,12 +20,7 @@ def open_session(queue: cl.CommandQueue | None = None, arrays: Sequence[pyopencl
     The job waits for what is pending for the arrays on other queues.
     """
     check_process()
-    if queue is not None and not isinstance(queue, cl.CommandQueue):
-        raise InvalidType(
-            f"queue is a {type(queue).__name__}; allowed: a pyopencl.CommandQueue or None "
-            "(clquant.runtime.default_queue('gpu') gives one)"
-        )
-    chosen = queue if queue is not None else discovery.common_queue(tuple(arrays))
+    chosen = discovery.common_queue(tuple(arrays)) if queue is None else discovery.checked_queue(queue)
     if chosen is None:
         return Session(discovery.default_queue())
     for array in arrays:

@@ -159,7 +159,7 @@ class CodeQuantizer(RowQuantizer):
         size, seed = 1 << params.integer("n_bits", self.n_bits, 1, MOST_BITS), params.seed(self.random_state)
         if source.count < size:
             raise InvalidArgument(f"X has n_samples={source.count} rows; allowed: at least {size}, 2^n_bits")
-        runs = params.integer("n_init", self.n_init, 1)
+        runs = params.integer("n_init", self.n_init, 1, 1000)
         if not isinstance(self.init, str):
             raise InvalidArgument(f"init is {params.shown(self.init)}; allowed: 'k-means++' or 'splitting'")
         shared = {name: getattr(self, name) for name in ("init", "n_init", "max_iter", "refine", "queue")}

@@ -44,7 +44,7 @@ class VectorQuantizer(RowQuantizer):
         The start: D^2 sampling (Arthur and Vassilvitskii 2007), splitting (Linde, Buzo and Gray 1980), or codewords,
         from which plain steps go on.
     n_init : int
-        Trainings with seeds `random_state`, `random_state` + 1, ..., of which the one of least error is kept.
+        Trainings, 1 to 1000, with seeds `random_state`, `random_state` + 1, ...; the one of least error is kept.
     max_iter : int
         Most Lloyd steps after the rounds, at least 1.
     refine : int
@@ -276,7 +276,7 @@ class VectorQuantizer(RowQuantizer):
         size = params.integer("n_codewords", self.n_codewords, 1, MAX_CODEBOOK)
         if source.count < size:
             raise InvalidArgument(f"X has n_samples={source.count} rows; allowed: at least n_codewords={size}")
-        runs, seed = params.integer("n_init", self.n_init, 1), params.seed(self.random_state)
+        runs, seed = params.integer("n_init", self.n_init, 1, 1000), params.seed(self.random_state)
         weights = row_weights(sample_weight, source.count)
         metric = params.choice("metric", self.metric, METRICS)
         rounds, steps = params.integer("refine", self.refine, 0, 1000), params.integer("max_iter", self.max_iter, 1)

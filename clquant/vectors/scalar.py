@@ -109,7 +109,7 @@ def scalar_codebook(
         raise InvalidArgument(f"values is {params.shown(numbers)}; allowed: at least one value")
     k = params.integer("k", k, 1, rows.shape[1])
     weights = None if sample_weight is None else _weights(sample_weight, numbers.shape).reshape(rows.shape)
-    call = Progress(progress)
+    call = Progress(params.callback("progress", progress))
     session, count = open_session(queue, [rows] if isinstance(rows, Array) else []), rows.shape[0]
     found, most = np.empty((count, k)), VALUES_PER_CPU_LAUNCH if session.limits.is_cpu else VALUES_PER_LAUNCH
     step = 1 if rows.shape[1] > MAX_DISTINCT else max(most // rows.shape[1], 1)

@@ -22,7 +22,9 @@ from clquant.video.writing import (
     Packing,
     animated_format_of,
     checked_comment,
+    checked_plays,
     format_named,
+    made_of,
     sought,
     write_any,
     write_frames,
@@ -54,9 +56,14 @@ class Animation:
     frames : list of IndexedImage
         At least one, all of one size.
     delays_ms : list of int
-        How long each stands.
+        How long each stands, 10 to 655,350.
     plays : int
-        How often they are shown; 0 for ever.
+        How often they are shown, up to 65535; 0 for ever.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        If an argument is not allowed.
 
     Attributes
     ----------
@@ -67,16 +74,18 @@ class Animation:
     """
 
     def __init__(self, frames: list[IndexedImage], delays_ms: list[int], plays: int = 0) -> None:
-        self.plays = plays
+        if not isinstance(frames, list | tuple):
+            raise InvalidType(f"frames is {params.shown(frames)}; allowed: a list of IndexedImage")
+        self.plays = checked_plays(plays)
         self.figures: dict[str, Any] = {}
-        self._kept: list[Made] | None = [Made(*one) for one in zip(frames, delays_ms, strict=True)]
+        self._kept: list[Made] | None = made_of(frames, delays_ms, "delays_ms")
         self._maker: Maker | None = None
 
     @classmethod
     def _of_maker(cls, maker: Maker) -> Animation:
         """An animation whose frames are made when they are asked for."""
-        made = cls([], [], maker.about().plays)
-        made._kept, made._maker = None, maker
+        made = cls.__new__(cls)
+        made.plays, made.figures, made._kept, made._maker = maker.about().plays, {}, None, maker
         return made
 
     @property
@@ -145,8 +154,7 @@ class Animation:
     def _write(self, file: BinaryIO, format: str, comment: str) -> None:
         name = format_named(format)
         if self._maker is None:
-            held = self._held()
-            write_list(file, name, [made.image for made in held], [made.delay_ms for made in held], self.plays, comment)
+            write_list(file, name, self._held(), self.plays, comment)
             return
 
         def write(maker: Maker, to: BinaryIO) -> dict[str, Any]:

@@ -69,6 +69,8 @@ class _Pictures:
     plays, seconds = 0, Fraction(0)
 
     def __init__(self, pictures: Iterable[Any], step: Fraction) -> None:
+        if isinstance(pictures, np.ndarray) and not pictures.ndim:
+            raise _no_frames(pictures)
         self.once = isinstance(pictures, Iterator)
         self.count = len(pictures) if isinstance(pictures, list | tuple | np.ndarray) else None
         self.expected = self.count or 0

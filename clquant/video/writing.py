@@ -76,15 +76,17 @@ def checked_comment(comment: Any) -> str:
     return comment
 
 
+def checked_plays(plays: Any) -> int:
+    return params.integer("plays", plays, 0, gif.MAX_PLAYS)
+
+
 def write_any(file: BinaryIO, format: str, frames: Any, delay_ms: Any, plays: Any, comment: Any) -> None:
     """Write what a person gave: a list, of which all is known, or an iterator as it gives frames."""
-    params.integer("plays", plays, 0, gif.MAX_PLAYS)
+    checked_plays(plays)
     if isinstance(frames, str | bytes) or not isinstance(frames, Sequence | Iterator):
         raise InvalidType(f"frames is {params.shown(frames)}; allowed: a sequence or an iterator")
     if isinstance(frames, Sequence):
-        for frame in frames:
-            _checked(frame)
-        write_list(file, format, frames, _delays(delay_ms, len(frames)), plays, comment)
+        write_list(file, format, made_of(frames, delay_ms), plays, comment)
         return
     first = next(frames, None)
     if first is None:
@@ -128,17 +130,21 @@ def _streamed(first: IndexedImage, frames: Iterator[Any], delay_ms: Any, opaque:
         )
 
 
-def write_list(
-    file: BinaryIO, format: str, given: Sequence[IndexedImage], delays: list[int], plays: int, comment: Any
-) -> None:
-    """Write frames of which all is known."""
-    if not given:
+def made_of(frames: Sequence[Any], delay_ms: Any, name: str = "delay_ms") -> list[Made]:
+    """Check frames that a person gave in a list, and their times."""
+    if not len(frames):
         raise InvalidArgument("frames are none; allowed: at least one")
-    shapes = {frame.shape for frame in given}
+    shapes = {_checked(frame).shape for frame in frames}
     if len(shapes) > 1:
         raise sizes_differ(shapes)
-    about = about_of(given[0].shape, [frame.palette.rgba() for frame in given], plays, checked_comment(comment))
-    write_frames(file, format, about, (Made(*one).shown() for one in zip(given, delays, strict=True)))
+    return [Made(*one) for one in zip(frames, _delays(delay_ms, len(frames), name), strict=True)]
+
+
+def write_list(file: BinaryIO, format: str, given: list[Made], plays: int, comment: Any) -> None:
+    """Write frames of which all is known."""
+    palettes = [made.image.palette.rgba() for made in given]
+    about = about_of(given[0].image.shape, palettes, plays, checked_comment(comment))
+    write_frames(file, format, about, (made.shown() for made in given))
 
 
 def about_of(shape: tuple[int, int], palettes: list[npt.NDArray[np.uint8]], plays: int, comment: str = "") -> About:
@@ -176,15 +182,15 @@ def _is_list(delay_ms: Any) -> bool:
     return isinstance(delay_ms, Sequence | np.ndarray) and not one
 
 
-def _each_delay(delay_ms: Any) -> list[int]:
-    return [params.integer(f"delay_ms[{i}]", delay, *DELAYS_MS) for i, delay in enumerate(delay_ms)]
+def _each_delay(delay_ms: Any, name: str = "delay_ms") -> list[int]:
+    return [params.integer(f"{name}[{i}]", delay, *DELAYS_MS) for i, delay in enumerate(delay_ms)]
 
 
-def _delays(delay_ms: Any, count: int) -> list[int]:
+def _delays(delay_ms: Any, count: int, name: str = "delay_ms") -> list[int]:
     """Milliseconds for each of `count` frames."""
     if not _is_list(delay_ms):
-        return [params.integer("delay_ms", delay_ms, *DELAYS_MS)] * count
-    each = _each_delay(delay_ms)
+        return [params.integer(name, delay_ms, *DELAYS_MS)] * count
+    each = _each_delay(delay_ms, name)
     if len(each) != count:
-        raise InvalidArgument(f"delay_ms has {len(each)}; allowed: one for each of the {count} frames, or one number")
+        raise InvalidArgument(f"{name} has {len(each)}; allowed: one for each of the {count} frames, or one number")
     return each

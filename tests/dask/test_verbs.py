@@ -204,9 +204,9 @@ def test_side_match_and_decoding_by_bands(picture: Any, tmp_path: Any, monkeypat
         decompressed(path).compute()
     with pytest.raises(clquant.FileError, match="cannot read"):
         decompressed(tmp_path / "none.clvq")
-    with pytest.raises(clquant.InvalidType, match="path is a int"):
+    with pytest.raises(clquant.InvalidType, match="path is "):
         decompressed(5)  # type: ignore[arg-type]
-    with pytest.raises(clquant.InvalidType, match="codec is a str"):
+    with pytest.raises(clquant.InvalidType, match="codec is '"):
         decompressed(path, "codec")  # type: ignore[arg-type]
 
 

@@ -269,7 +269,7 @@ def test_wrong_calls_are_named():
         engine.transform(np.zeros((4, 4), np.uint8), progress=3)
     with pytest.raises(runtime.StoppedError):
         engine.transform(np.zeros((4, 4), np.uint8), progress=lambda *_: False)
-    with pytest.raises(runtime.InvalidType, match="image is a int"):
+    with pytest.raises(runtime.InvalidType, match="image is 3"):
         engine.transform(3)
     with pytest.raises(runtime.InvalidArgument, match=r"weights is None; allowed: .* or WeightTables"):
         PinwheelHalftoner(weights=None).transform(np.zeros((4, 4), np.uint8))

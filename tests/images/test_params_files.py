@@ -178,7 +178,7 @@ def test_unwritable_places_are_named(tmp_path: pathlib.Path) -> None:
         files.write_bytes(tmp_path, b"x")
     with pytest.raises(runtime.FileError, match="No such file or directory"):
         files.write_bytes(tmp_path / "none" / "out.bin", b"x")
-    with pytest.raises(runtime.InvalidType, match="path is a int"):
+    with pytest.raises(runtime.InvalidType, match="path is 3"):
         files.write_bytes(3, b"x")  # type: ignore[arg-type]
 
 

@@ -168,7 +168,7 @@ def test_many_pictures_and_the_names_of_bad_ones() -> None:
     good = np.zeros((2, 2), np.uint8)
     assert len(images.read_many([good, good])) == 2
     assert len(images.read_many(good)) == 1
-    with pytest.raises(runtime.InvalidType, match=r"images\[1\] is a str|images\[1\] is a int"):
+    with pytest.raises(runtime.InvalidType, match=r"images\[1\] is 5; allowed"):
         images.read_many([good, 5])
     with pytest.raises(runtime.InvalidArgument, match="images is empty"):
         images.read_many([])
@@ -177,10 +177,10 @@ def test_many_pictures_and_the_names_of_bad_ones() -> None:
 @pytest.mark.parametrize(
     ("source", "kind", "message"),
     [
-        (None, runtime.InvalidType, "image is a NoneType; allowed: a path"),
-        (3, runtime.InvalidType, "image is a int"),
+        (None, runtime.InvalidType, "image is None; allowed: a path"),
+        (3, runtime.InvalidType, "image is 3; allowed"),
         (b"x.png", runtime.FileError, "cannot read image: not a picture"),
-        ([[0, 1]], runtime.InvalidType, "image is a list"),
+        ([[0, 1]], runtime.InvalidType, r"image is \[\[0, 1\]\]; allowed"),
         (np.zeros((0, 3), np.uint8), runtime.InvalidArgument, r"shape \(0, 3\), so no pixels"),
         (np.zeros((3, 0, 3), np.uint8), runtime.InvalidArgument, r"shape \(3, 0, 3\), so no pixels"),
         (np.zeros(3, np.uint8), runtime.InvalidArgument, r"shape \(3,\); allowed: \(H, W\)"),

@@ -43,7 +43,7 @@ FLAT = np.zeros((2, 3, 3), np.uint8)
         ({"color_space": "lab"}, "color_space is 'lab'; allowed"),
         ({"random_state": 0.5}, "random_state is 0.5; allowed"),
         ({"random_state": -1}, "random_state is -1; allowed"),
-        ({"queue": 3}, "queue is a int"),
+        ({"queue": 3}, "queue is 3"),
     ],
 )
 def test_parameters_that_are_not_allowed(parameters, message):
@@ -55,7 +55,7 @@ def test_parameters_that_are_not_allowed(parameters, message):
     ("images", "weight", "message"),
     [
         ([], None, "images is empty"),
-        (None, None, "is a NoneType"),
+        (None, None, "images is None"),
         (np.zeros((0, 3), np.uint8), None, "no pixels"),
         (np.zeros((2, 2, 2), np.uint8), None, "has the shape"),
         (np.zeros((2, 2), complex), None, "allowed: integers"),

@@ -187,7 +187,7 @@ def test_dither_is_a_registry(queue, rng):
     image = rng.integers(0, 256, (6, 5, 3), dtype=np.uint8)
     with pytest.raises(InvalidArgument, match=r"dither is 'nonesuch'; allowed: None, "):
         engine.predict(image, [[0, 0, 0]], dither="nonesuch")
-    with pytest.raises(InvalidType, match="dither is a int; allowed: None, a bool, 'atkinson'"):
+    with pytest.raises(InvalidType, match="dither is 1; allowed: None, a bool, 'atkinson'"):
         engine.predict(image, [[0, 0, 0]], dither=1)
 
     def last(image, palette, **given):

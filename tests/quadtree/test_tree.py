@@ -214,12 +214,12 @@ WRONG_BUILDS = [
     ({"max_depth": -1}, None, "max_depth is -1"),
     ({"method": "sideways"}, None, "method is 'sideways'"),
     ({"random_state": -1}, None, "random_state is -1"),
-    ({"queue": "gpu"}, None, "queue is a str"),
+    ({"queue": "gpu"}, None, "queue is 'gpu'"),
     ({}, np.zeros((0, 4), np.uint8), "no pixels"),
     ({}, np.zeros((4, 4, 17), np.uint8), "C 1 to 16"),
     ({}, np.zeros((1, 65536), np.uint8), "65535 per side"),
     ({}, np.zeros((4, 4), np.complex128), "complex128"),
-    ({}, 5, "image is a int"),
+    ({}, 5, "image is 5"),
     ({}, "no/such/file.png", "no such file"),
 ]
 
@@ -264,7 +264,7 @@ def test_wrong_calls_on_a_tree(tree):
         (lambda: tree.outline(runtime.open_session().new_array((53, 70), np.uint8)), "allowed: a picture on the host"),
         (lambda: tree.outline(color=3), "color is 3"),
         (lambda: tree.outline(color=(0, 0, 256)), r"color\[2\] is 256"),
-        (lambda: Quadtree.from_bytes("text"), "data is a str"),
+        (lambda: Quadtree.from_bytes("text"), "data is 'text'"),
         (lambda: Quadtree.from_bytes(tree.to_bytes()).squared_error(), "loaded from a file"),
         (lambda: tree.save("no/such/folder/tree.clqt"), "cannot write"),
         (lambda: Quadtree.load("no/such/tree.clqt"), "cannot read"),

@@ -61,7 +61,7 @@ def test_array_without_queue_is_refused(queue: runtime.CommandQueue) -> None:
 
 
 def test_queue_of_a_wrong_type_is_refused() -> None:
-    with pytest.raises(runtime.InvalidType, match="queue is a str"):
+    with pytest.raises(runtime.InvalidType, match="queue is 'gpu'"):
         runtime.open_session("gpu")  # type: ignore[arg-type]
 
 

@@ -13,7 +13,7 @@ import pyopencl as cl
 from clquant.runtime.device.fitness import unfit, warn_if_unfit
 from clquant.runtime.device.fork import check_process
 from clquant.runtime.device.vendors import registered
-from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType, NoDeviceError, device_errors
+from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType, NoDeviceError, device_errors, text_of
 from clquant.runtime.memory.pinned import CONTEXTS_KEPT
 from clquant.runtime.program.caches import avoid_unwritable_caches
 
@@ -105,7 +105,7 @@ def find_device(spec: str) -> cl.Device:
         If `spec` is no text.
     """
     if not isinstance(spec, str):
-        raise InvalidType(f"device is a {type(spec).__name__}; allowed: a text such as '0', 'gpu' or a part of a name")
+        raise InvalidType(f"device is {text_of(spec)}; allowed: a text such as '0', 'gpu' or a part of a name")
     devices = list_devices()
     kinds = {"gpu": cl.device_type.GPU, "cpu": cl.device_type.CPU, "accelerator": cl.device_type.ACCELERATOR}
     wanted = spec.strip().lower()
@@ -207,7 +207,7 @@ def default_queue(device: cl.Device | str | None = None) -> cl.CommandQueue:
     check_process()
     chosen = find_device(device) if isinstance(device, str) else device if device is not None else default_device()
     if not isinstance(chosen, cl.Device):
-        raise InvalidType(f"device is a {type(chosen).__name__}; allowed: a pyopencl.Device, a name or None")
+        raise InvalidType(f"device is {text_of(chosen)}; allowed: a pyopencl.Device, a name or None")
     warn_if_unfit(chosen)
     try:
         with _lock:
@@ -269,8 +269,19 @@ def profiling_queue(device: cl.Device | None = None) -> cl.CommandQueue:
     return _new_queue(queue.context, queue.device, cl.command_queue_properties.PROFILING_ENABLE)
 
 
+def checked_queue(queue: object) -> cl.CommandQueue:
+    """Check a queue that a person gave."""
+    if not isinstance(queue, cl.CommandQueue):
+        raise InvalidType(
+            f"queue is {text_of(queue)}; allowed: a pyopencl.CommandQueue or None "
+            "(clquant.runtime.default_queue('gpu') gives one)"
+        )
+    return queue
+
+
 def sibling_queue(queue: cl.CommandQueue) -> cl.CommandQueue:
     """Make an in-order queue on the context and device of another; it profiles if that does."""
+    checked_queue(queue)
     return _new_queue(queue.context, queue.device, _profiling(queue))
 
 

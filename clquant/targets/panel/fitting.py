@@ -9,6 +9,7 @@ import PIL.ImageOps
 
 from clquant import params
 from clquant.images import ImageLike
+from clquant.runtime import InvalidType
 from clquant.targets.panel.panel import over_white
 
 WAYS = ("contain", "cover", "stretch")
@@ -37,7 +38,9 @@ def fitted(image: ImageLike, size: tuple[int, int], way: str = "contain") -> npt
     InvalidArgument, InvalidType, FileError
         If an argument is not allowed or the image cannot be read.
     """
-    width, height = (params.integer("size", side, 1, 65535) for side in size)
+    if not isinstance(size, list | tuple) or len(size) != 2:
+        raise InvalidType(f"size is {params.shown(size)}; allowed: width and height, such as (800, 480)")
+    width, height = (params.integer(f"size[{i}]", side, 1, 65535) for i, side in enumerate(size))
     params.choice("way", way, WAYS)
     picture, filter_ = PIL.Image.fromarray(over_white(image)), PIL.Image.Resampling.BICUBIC
     if way == "contain":

@@ -27,7 +27,7 @@ class StoredPicture:
     def __init__(self, path: str | os.PathLike[str], codec: VQCodec | None, max_pixels: int) -> None:
         self._path = os.path.abspath(files.path_of(path))
         if codec is not None and not isinstance(codec, VQCodec):
-            raise InvalidType(f"codec is a {type(codec).__name__}; allowed: VQCodec or None")
+            raise InvalidType(f"codec is {params.shown(codec)}; allowed: VQCodec or None")
         self._codec = VQCodec() if codec is None else copy.copy(codec).set_params(queue=None)
         self._max_pixels = params.integer("max_pixels", max_pixels, 1)
         with self._opened() as file:
