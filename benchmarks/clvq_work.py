@@ -6,7 +6,6 @@ Hostile files may take a microsecond for each byte beside what the pixels that t
 from __future__ import annotations
 
 import contextlib
-import io
 import itertools
 import time
 from collections.abc import Iterator
@@ -56,12 +55,10 @@ def hostile(codec: VQCodec, side: int, queue: runtime.CommandQueue) -> bytes:
     header = clvq_format.Header(
         clvq_format.PICTURE, channels, book.shape[1:3], len(book), (side, side), 0, clvq_format.codebook_id(book)
     )
-    layout, file = BandLayout(*header.table_shape), io.BytesIO()
+    layout = BandLayout(*header.table_shape)
     coded = encode_codebook(runtime.open_session(queue), book.reshape(len(book), -1), header.block)
-    writer = clvq_format.Writer(file, header, coded)
-    for _ in range(layout.count):
-        writer.write(CodedBand(np.full(layout.lanes, 1 << 16, np.uint32), np.zeros(0, np.uint16)))
-    return file.getvalue()
+    band = CodedBand(np.full(layout.lanes, 1 << 16, np.uint32), np.zeros(0, np.uint16))
+    return clvq_format.whole_file(header, coded, bands=[band] * layout.count)
 
 
 def files(queue: runtime.CommandQueue, side: int) -> Iterator[tuple[str, VQCodec, bytes]]:

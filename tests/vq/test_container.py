@@ -244,16 +244,14 @@ def test_pictures_beyond_the_bound_can_be_read(tmp_path: pathlib.Path) -> None:
     book = np.repeat(np.arange(2, dtype=np.uint8), 256).reshape(2, 16, 16)
     shape = 16640, 32768
     header = clvq_format.Header(clvq_format.PICTURE, 1, (16, 16), 2, shape, 0, clvq_format.codebook_id(book))
-    file = io.BytesIO()
-    writer = clvq_format.Writer(file, header, b"\x00" + book.tobytes())
     layout = BandLayout(*header.table_shape)
-    for _ in range(layout.count):
-        writer.write(CodedBand(np.full(layout.lanes, 1 << 16, np.uint32), np.zeros(0, np.uint16)))
-    (tmp_path / "picture.clvq").write_bytes(file.getvalue())
+    bands = [CodedBand(np.full(layout.lanes, 1 << 16, np.uint32), np.zeros(0, np.uint16))] * layout.count
+    data = clvq_format.whole_file(header, b"\x00" + book.tobytes(), bands=bands)
+    (tmp_path / "picture.clvq").write_bytes(data)
     np.testing.assert_array_equal(VQCodec.load(tmp_path / "picture.clvq").codebook_, book)
     with pytest.raises(FormatError, match="claims 16640 x 32768 pixels; at most 536870912 are allowed, by max_pixels"):
-        clvq_info(file.getvalue())
-    info = clvq_info(file.getvalue(), max_pixels=16640 * 32768)
+        clvq_info(data)
+    info = clvq_info(data, max_pixels=16640 * 32768)
     assert (info.height, info.width) == shape
 
 
@@ -305,11 +303,8 @@ def sections(data: bytes) -> list[bytes]:
 def joined(parts: list[bytes]) -> bytes:
     """A picture with its codebook and model of these sections, whose check fields fit."""
     header = clvq_format.Header.from_bytes(parts[0])
-    file = io.BytesIO()
-    writer = clvq_format.Writer(file, header, parts[1], parts[2])
-    for band in parts[3:]:
-        writer.write(CodedBand.from_bytes(band, BandLayout(*header.table_shape).lanes))
-    return file.getvalue()
+    bands = [CodedBand.from_bytes(band, BandLayout(*header.table_shape).lanes) for band in parts[3:]]
+    return clvq_format.whole_file(header, parts[1], parts[2], bands=bands)
 
 
 @pytest.mark.full

@@ -106,18 +106,8 @@ class ContextTables:
     """Values of codewords and buckets by the groups above and to the left, on the device (`vq_side_values`)."""
 
     shape: ContextShape
-    above: Buffer
-    left: Buffer
-    pairs: Buffer  # the ranges of buckets (`vq_pair_buckets`) where `has_pairs`; else it is not to be read
-    above_buckets: Buffer
-    left_buckets: Buffer
-    has_pairs: bool
-
-    @property
-    def arguments(self) -> dict[str, np.uint32 | Buffer]:
-        """Kernel arguments `MODEL_PARAMETERS` of `cl/vq/coding/band_model.h`, by name."""
-        buffers = {name: getattr(self, name) for name in ("above", "left", "pairs", "above_buckets", "left_buckets")}
-        return {**buffers, **{name: np.uint32(getattr(self.shape, name)) for name in ("size", "groups", "shift")}}
+    arguments: dict[str, np.uint32 | Buffer]  # `MODEL_PARAMETERS` of `cl/vq/coding/band_model.h`, by name
+    has_pairs: bool  # else `pairs`, the ranges of buckets (`vq_pair_buckets`), is not to be read
 
 
 def open_contexts(
@@ -171,19 +161,19 @@ class Contexts:
         session, shape = self._session, self.shape
         kernel = self.program.kernel("vq_side_values")
         group = session.work_group_size(kernel, 64)
-        made = []
+        made: dict[str, Buffer] = {}
         rarity = scope.copy_of(model.rarity * np.uint8(RARITY_UNIT))
-        for i, bins in enumerate((self.above_bins, self.left_bins)):
-            values = scope.empty((shape.groups + 1) * shape.stride)
-            buckets = scope.empty((shape.groups + 1) * (-(-shape.most_buckets // 16) * 16))
+        for i, (side, bins) in enumerate((("above", self.above_bins), ("left", self.left_bins))):
+            made[side] = scope.empty((shape.groups + 1) * shape.stride)
+            made[f"{side}_buckets"] = scope.empty((shape.groups + 1) * (-(-shape.most_buckets // 16) * 16))
             given = bins, scope.copy_of(np.ascontiguousarray(model.curves[i])), rarity
             sizes = np.uint32(shape.size), np.uint32(shape.groups), np.uint32(i == 0)
-            session.launch(kernel, (shape.buckets, shape.groups + 1), (1, group), *given, *sizes, values, buckets)
-            made.append((values, buckets))
-        above, left = made[0][0], made[1][0]
+            results = made[side], made[f"{side}_buckets"]
+            session.launch(kernel, (shape.buckets, shape.groups + 1), (1, group), *given, *sizes, *results)
         has_pairs = with_pairs and shape.by_pairs
-        pairs = self._pairs(scope, above, left) if has_pairs else above
-        return ContextTables(shape, above, left, pairs, made[0][1], made[1][1], has_pairs)
+        made["pairs"] = self._pairs(scope, made["above"], made["left"]) if has_pairs else made["above"]
+        numbers = {name: np.uint32(getattr(shape, name)) for name in ("size", "groups", "shift")}
+        return ContextTables(shape, {**made, **numbers}, has_pairs)
 
     def _pairs(self, scope: Scope, above: Buffer, left: Buffer) -> Buffer:
         """Compute where buckets' ranges begin, for every pair of neighbours."""
@@ -275,20 +265,16 @@ def unpack_curves(data: bytes) -> Curves:
 
 def rounded_curves(curves: npt.NDArray[np.int64]) -> Curves:
     """Curves near to these that 32 bytes hold."""
-    nearest, values = _nearest_values(), np.empty_like(curves, np.uint8)
+    values = np.empty_like(curves, np.uint8)
     for row, curve in zip(values, np.maximum(curves, 0).tolist(), strict=True):
         last = HIGHEST
         for b, value in enumerate(curve):
-            row[b] = last = nearest[last][value]
+            row[b] = last = _nearest_value(last, value)
     return values
 
 
-@functools.lru_cache(maxsize=1)
-def _nearest_values() -> list[list[int]]:
-    """By the value before and the one wanted, the one that a fall leads to: the first of the nearest."""
-    wanted = np.arange(HIGHEST + 1)
-    found = []
-    for last in range(HIGHEST + 1):
-        allowed = np.array([last - fall for fall in _FALLS if 0 <= last - fall <= HIGHEST])
-        found.append(allowed[np.abs(allowed[:, None] - wanted).argmin(0)].tolist())
-    return found
+@functools.cache
+def _nearest_value(last: int, wanted: int) -> int:
+    """Of the values that a fall leads to from the last one the first of the nearest."""
+    allowed = [last - fall for fall in _FALLS if 0 <= last - fall <= HIGHEST]
+    return min(allowed, key=lambda value: abs(value - wanted))

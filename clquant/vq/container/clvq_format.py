@@ -14,7 +14,7 @@ import hashlib
 import struct
 import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from clquant.vq.coding import codebook_coding
 from clquant.vq.coding.bands import BandLayout, CodedBand
 from clquant.vq.coding.contexts import BINS, ContextShape
 from clquant.vq.coding.repeats import MOST_BYTES_PER_LINE, Repeats
-from clquant.vq.container.pipes import Sink, Source, read_up_to, write_all
+from clquant.vq.container.pipes import Source, read_up_to
 
 MAGIC = b"\x89CLVQ\r\n\x1a"
 VERSION = 4
@@ -141,7 +141,6 @@ class Header:
 
 
 HEADER_BYTES = _HEADER.size + _CHECK.size
-SECTION_BYTES = _LENGTH.size + _CHECK.size  # beside a section's payload
 
 
 def codebook_id(codebook: npt.NDArray[np.uint8]) -> bytes:
@@ -169,31 +168,26 @@ def _check_claims(header: Header, max_pixels: int | None, max_codebook: int | No
         raise FormatError(f"{claim}; at most {max_codebook} bytes are allowed, by max_codebook")
 
 
-class Writer:
-    """Writes a .clvq file piece by piece to anything with `write`."""
-
-    def __init__(
-        self, sink: Sink, header: Header, codebook: bytes | None, model: bytes = b"", repeats: Repeats | None = None
-    ) -> None:
-        self._sink = sink
-        self._header = header
-        self._bands = 0
-        write_all(sink, header.to_bytes())
-        if header.repeating and repeats is not None:
-            self._section(_REPEATS_SECTION, repeats.to_bytes())
-        if codebook is not None:
-            self._section(_CODEBOOK_SECTION, codebook)
-        if header.model != PRESET_CURVES:
-            self._section(_MODEL_SECTION, model)
-
-    def _section(self, number: int, payload: bytes) -> None:
-        check = _CHECK.pack(section_check(self._header, number, payload))
-        write_all(self._sink, _LENGTH.pack(len(payload)) + payload + check)
-
-    def write(self, band: CodedBand) -> None:
-        """Write the next band."""
-        self._section(_FIRST_BAND + self._bands, band.to_bytes())
-        self._bands += 1
+def whole_file(
+    header: Header,
+    codebook: bytes | None,
+    model: bytes = b"",
+    repeats: Repeats | None = None,
+    bands: Iterable[CodedBand] = (),
+) -> bytes:
+    """The bytes of a .clvq file."""
+    sections: dict[int, bytes] = {}  # in their order in the file
+    if header.repeating and repeats is not None:
+        sections[_REPEATS_SECTION] = repeats.to_bytes()
+    if codebook is not None:
+        sections[_CODEBOOK_SECTION] = codebook
+    if header.model != PRESET_CURVES:
+        sections[_MODEL_SECTION] = model
+    sections |= {_FIRST_BAND + number: band.to_bytes() for number, band in enumerate(bands)}
+    made = [header.to_bytes()]
+    for number, payload in sections.items():
+        made += [_LENGTH.pack(len(payload)), payload, _CHECK.pack(section_check(header, number, payload))]
+    return b"".join(made)
 
 
 class Reader:

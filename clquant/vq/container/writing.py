@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,7 @@ from clquant.vq.coding.learning import encode_model, learn
 from clquant.vq.coding.repeats import Repeats
 from clquant.vq.coding.sidematch import SideMatch
 from clquant.vq.container import clvq_format
-from clquant.vq.container.pipes import Sink
+from clquant.vq.container.pipes import Sink, write_all
 
 _CHUNK_BLOCKS = 1 << 22  # that are coded at once
 _REPORTED_BLOCKS = 1 << 19  # likewise, if somebody listens or the device is a CPU
@@ -151,22 +151,23 @@ class Compressor:
                 table = contexts.order[match(contexts, learn(session, contexts, table), places)]
         repeats = Repeats.of(table)
         few = table.size - math.prod(repeats.coded_shape) < table.size // 2
-        if repeats.any and (few or table.size <= _TRIED_PICTURE):
-            every = Repeats.none(repeats.table_shape)
-            silent = Progress(None)
-            coded = min((self._coded(header, session, each, table, silent) for each in (repeats, every)), key=len)
-        else:
-            coded = self._coded(header, session, repeats, table, progress)
         codebook = encode_codebook(session, self.coder.rows, self.coder.shape) if embed else None
-        writer = clvq_format.Writer(file, coded.header, codebook, coded.model, coded.repeats)
-        for band in coded.bands:
-            writer.write(band)
+        tried, report = [repeats], progress
+        if repeats.any and (few or table.size <= _TRIED_PICTURE):
+            tried, report = [repeats, Repeats.none(repeats.table_shape)], Progress(None)
+        write_all(file, min((self._coded(header, session, codebook, each, table, report) for each in tried), key=len))
         progress.report(table.size, table.size)
 
     def _coded(
-        self, header: clvq_format.Header, session: Session, repeats: Repeats, whole: Table, progress: Progress
-    ) -> _Coded:
-        """The picture coded with these repeats, by the better model if it is small."""
+        self,
+        header: clvq_format.Header,
+        session: Session,
+        codebook: bytes | None,
+        repeats: Repeats,
+        whole: Table,
+        progress: Progress,
+    ) -> bytes:
+        """The file of a picture coded with these repeats, by the better model if it is small."""
         table, header = repeats.coded(whole), dataclasses.replace(header, repeating=int(repeats.any))
         layout, pixels, tried = BandLayout(*table.shape), header.contexts(repeats).pixels, []
         with open_contexts(session, self.coder.rows, self.coder.shape, pixels, True) as contexts:
@@ -183,24 +184,9 @@ class Compressor:
                         if end < layout.count:
                             done = repeats.end_of(end * layout.rows) * repeats.table_shape[1]
                             progress.report((whole.size + done) // 2, whole.size)
-                tried.append(_Coded(dataclasses.replace(header, model=mode), data, repeats, bands))
+                own = dataclasses.replace(header, model=mode)
+                tried.append(clvq_format.whole_file(own, codebook, data, repeats, bands))
         return min(tried, key=len)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Coded:
-    """A picture coded by one model, with or without repeats; its length is that of what may differ."""
-
-    header: clvq_format.Header
-    model: bytes
-    repeats: Repeats
-    bands: Sequence[CodedBand]
-
-    def __len__(self) -> int:
-        sections = [band.to_bytes() for band in self.bands]
-        sections += [self.model] * (self.header.model != clvq_format.PRESET_CURVES)
-        sections += [self.repeats.to_bytes()] * self.header.repeating
-        return sum(clvq_format.SECTION_BYTES + len(section) for section in sections)
 
 
 def chunks(
@@ -220,5 +206,6 @@ def chunks(
 def write_codebook(path: images.files.PathLike, coder: BlockCoder) -> None:
     """Write a codebook to a file of its own."""
     coded = encode_codebook(open_session(coder.queue), coder.rows, coder.shape)
+    header = clvq_format.Header.of(clvq_format.CODEBOOK, coder.codebook)
     with images.files.atomic_write(path) as file:
-        clvq_format.Writer(file, clvq_format.Header.of(clvq_format.CODEBOOK, coder.codebook), coded)
+        file.write(clvq_format.whole_file(header, coded))
