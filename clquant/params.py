@@ -17,6 +17,7 @@ from clquant.runtime.errors import text_of
 T = TypeVar("T")
 
 _NO_NUMBERS = (bool, np.bool_, np.timedelta64)  # Python and NumPy count these among the integers
+_INTEGERS = (int, np.integer, numbers.Integral)
 
 
 def shown(value: object) -> str:
@@ -73,13 +74,13 @@ def _downloaded(name: str, value: Array) -> npt.NDArray[Any]:
 
 def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     """Check an integer from `low` to `high` (None: no bound); booleans and floats are refused."""
+    is_integer = not isinstance(value, _NO_NUMBERS) and isinstance(value, _INTEGERS)
+    if is_integer:
+        number = operator.index(value)
+        if low <= number and (high is None or number <= high):
+            return number
     allowed = f"an integer from {low} to {high}" if high is not None else f"an integer of at least {low}"
-    if isinstance(value, _NO_NUMBERS) or not isinstance(value, numbers.Integral | np.integer):
-        raise InvalidType(f"{name} is {shown(value)}; allowed: {allowed}")
-    number = operator.index(value)
-    if number < low or (high is not None and number > high):
-        raise InvalidArgument(f"{name} is {shown(number)}; allowed: {allowed}")
-    return number
+    raise (InvalidArgument if is_integer else InvalidType)(f"{name} is {shown(value)}; allowed: {allowed}")
 
 
 def real(name: str, value: Any, low: float, high: float = math.inf) -> float:

@@ -135,7 +135,7 @@ def in_bands(
                 begin, end = row0 // high * scale, min(done * scale, shape[0])
                 if result.has(end) and not job.is_serial:
                     continue
-                part = report.part(number * steps.turns, len(bands) * steps.turns)
+                part = report if steps.turns == 1 else report.part(number * steps.turns, len(bands) * steps.turns)
                 with session.scope() as band:
                     pixels, offset = picture.upload(session, band, first, last), 0
                     if steps.fills_reach and (first, last) != (row0, row1):
@@ -170,11 +170,16 @@ def bands_of(
     row_bytes = max(steps.row_bytes, out_row_bytes, picture.width * picture.pixel_bytes)
     fit = min(session.limits.max_alloc // row_bytes, steps.most_rows)
     fit = height if height <= fit else max((fit - 2 * reach) // rows * rows, rows)
-    part = min([one.parts(session, row_bytes, rows)[0][1] for one in pictures])
-    if not any(one.lazy for one in pictures):
+    part, lazy = height, False
+    for one in pictures:
+        part, lazy = min(part, one.parts(session, row_bytes, rows)[0][1]), lazy or one.lazy is not None
+    if not lazy:
         part = fit if into_sink else max(part, steps.least_rows)
     elif part < height:
         part = max((part - 2 * reach) // rows * rows, rows)
     high = min(fit, part)
-    cuts = [(row, min(row + high, height)) for row in range(0, height, high)]
-    return [(max(row0 - reach, 0), min(row1 + reach, height), row0, row1) for row0, row1 in cuts]
+    ends = [*range(0, height, high), height]
+    return [
+        (max(row0 - reach, 0), min(row1 + reach, height), row0, row1)
+        for row0, row1 in zip(ends[:-1], ends[1:], strict=True)
+    ]

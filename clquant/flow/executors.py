@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import itertools
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -16,9 +15,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def executor_of(*given: Any) -> Any | None:
     """Return the module that runs jobs on Dask's collections if there is one, alone or in a list; None without."""
-    each = itertools.chain.from_iterable(one if isinstance(one, list | tuple) else [one] for one in given)
-    spread = any(is_dask(one) or getattr(one, "spread_by_dask", False) is True for one in each)
-    return dask_executor() if spread else None
+    for one in given:
+        for each in one if isinstance(one, list | tuple) else (one,):
+            if is_dask(each) or getattr(each, "spread_by_dask", False) is True:
+                return dask_executor()
+    return None
 
 
 def dask_executor() -> Any:

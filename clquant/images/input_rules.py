@@ -189,7 +189,7 @@ def detached(source: Any, argument: str = "image") -> Any:
 
 def materialize(source: Any, argument: str = "images") -> Any:
     """Return an iterator's items (a generator, ``Path.glob``) as a list, and anything else as it is."""
-    if not isinstance(source, Iterator) or hasattr(source, "read"):
+    if not hasattr(type(source), "__next__") or hasattr(source, "read"):
         return source
     return [detached(one, f"{argument}[{i}]") for i, one in enumerate(source)]
 

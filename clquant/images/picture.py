@@ -55,7 +55,7 @@ class Picture:
         if self.lazy is not None:
             return self.lazy.bits
         pixels = self.array if self.array is not None else self.device_array
-        return 8 * np.dtype(pixels.dtype).itemsize if pixels is not None else 8
+        return 8 * pixels.dtype.itemsize if pixels is not None else 8
 
     @property
     def dtype(self) -> type[np.uint8 | np.uint16]:

@@ -72,14 +72,13 @@ class device_errors(driver_call):  # noqa: N801 - read as a function; a generato
     def __init__(self, doing: str) -> None:
         self._doing = doing
 
-    def __enter__(self) -> None:
-        begin(self)
+    __enter__ = begin
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        super().__exit__(kind, error, trace)
-        if isinstance(error, cl.Error):
+        driver_call.__exit__(self, kind, error, trace)
+        if error is not None and isinstance(error, cl.Error):
             raise device_error(error, self._doing) from error
 
 

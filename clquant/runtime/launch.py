@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from clquant.runtime.session import Session
 
 Shape = int | tuple[int, ...]
+_INTEGERS, _VALUES = (int, np.integer), (np.generic, np.ndarray)
 
 
 class PreparedLaunch:
@@ -75,10 +76,10 @@ def nd_range(
     limits: Limits, kernel: Kernel, global_size: Shape, local_size: Shape | None
 ) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
     """Round the work-items of each dimension up to whole work-groups; `local_size` None leaves those to the driver."""
-    sizes = (global_size,) if isinstance(global_size, int | np.integer) else global_size
-    groups = (local_size,) if isinstance(local_size, int | np.integer) else local_size
-    if groups is None:
+    sizes = (global_size,) if isinstance(global_size, _INTEGERS) else global_size
+    if local_size is None:
         return sizes, None
+    groups = (local_size,) if isinstance(local_size, _INTEGERS) else local_size
     if math.prod(groups) > limits.work_group:
         raise DeviceError(f"{kernel.name}: a work-group of {groups} is over the limit of {limits.work_group}")
     return tuple(-(-int(s) // int(g)) * int(g) for s, g in zip(sizes, groups, strict=True)), groups
@@ -93,7 +94,7 @@ def set_arguments(kernel: cl.Kernel, args: Sequence[Any], first: int = 0) -> Non
     """
     set_bytes = getattr(kernel, "_set_arg_buf", kernel.set_arg)
     for index, arg in enumerate(args, first):
-        if isinstance(arg, np.generic | np.ndarray):
+        if isinstance(arg, _VALUES):
             set_bytes(index, arg)
         else:
             kernel.set_arg(index, arg)

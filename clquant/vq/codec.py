@@ -186,7 +186,7 @@ class VQCodec(Estimator):
         """
         coder = self._coder()
         given = {"queue": self.queue, "progress": progress, "out": out, "memory": memory}
-        about = coder.about("encode", resume)
+        about = coder.about("encode", out, resume)
         return flow.run(coder.encoding, image, **given, about=about)  # type: ignore[no-any-return]
 
     @overload

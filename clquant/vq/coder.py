@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -62,7 +62,7 @@ def _spread_decode(
     ]
     chunks += [(block.channels,)] * (block.channels > 1)
     made = executor.map_chunks(indices, partial(_decoded, coder.without_queue()), tuple(chunks), np.uint8)
-    return executor.written(made, out, coder.about("decode", resume), of_blocks(report, indices))
+    return executor.written(made, out, coder.about("decode", out, resume), of_blocks(report, indices))
 
 
 def _decoded(coder: BlockCoder, table: Table, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
@@ -85,10 +85,10 @@ class BlockCoder:
         self.shape = BlockShape(codebook.shape[1], codebook.shape[2], channels)
         self.rows = np.ascontiguousarray(codebook).reshape(len(codebook), -1)  # (N, K)
 
-    def about(self, verb: str, resume: bool) -> About:
+    def about(self, verb: str, out: Any, resume: bool) -> About:
         """Return the verb and the codebook, which a resumed job must share with the one before."""
-        codebook = digest_of(np.ascontiguousarray(self.codebook))
-        return About(resume=resume, settings={"verb": verb, "codebook": codebook})
+        settings = {} if out is None else {"verb": verb, "codebook": digest_of(np.ascontiguousarray(self.codebook))}
+        return About(resume=resume, settings=settings)
 
     def without_queue(self) -> BlockCoder:
         """The same coder for other processes."""
@@ -106,7 +106,7 @@ class BlockCoder:
         """Decode as `VQCodec.decode` does."""
         report, bound = Progress(params.callback("progress", progress)), lazy.memory_bytes(memory)
         table = opened_table(indices, out)
-        with writing(out, self.about("decode", resume)) as sink:
+        with writing(out, self.about("decode", out, resume)) as sink:
             return self.decoded(table, shape, report, sink, bound)
 
     def decoded(
@@ -121,16 +121,16 @@ class BlockCoder:
         table, count = self._check_table(indices), len(self.rows)
         size = check_size(shape, table, self.shape)
         session = open_session(self.queue, [indices] if isinstance(indices, Array) else [])
-        trusted, picture = True, images.Picture(*table, 1, True)
+        trusted = False
         if isinstance(indices, Array):
-            trusted, picture = False, replace(picture, device_array=indices)
+            picture = images.Picture(*table, 1, True, device_array=indices)
         elif sink is None and isinstance(indices, np.ndarray) and not isinstance(indices, np.memmap):
             near = indices.size <= CHECKED_ON_HOST or session.limits.unified_memory
             trusted = near or indices.dtype != index_dtype(count)
             rows = checked_indices(indices, count) if trusted else np.ascontiguousarray(indices)
-            picture = replace(picture, array=rows[..., None])
+            picture = images.Picture(*table, 1, True, rows[..., None])
         else:
-            picture = replace(picture, lazy=TableRows(indices, count, memory))
+            trusted, picture = True, images.Picture(*table, 1, True, lazy=TableRows(indices, count, memory))
         job = Decoded(self.rows, self.shape, size, trusted)
         made: Pixels = flow.in_bands(session, picture, job, progress, sink=sink)
         return made

@@ -30,7 +30,7 @@ class Decoder:
         self._codebook = scope.upload(codebook)
         # Every number of a table's type is a codeword's where there are as many.
         self._checked = not trusted and self._size not in (256, 65536)
-        self._wrong = scope.zeros(4)
+        self._wrong = scope.zeros(4) if self._checked else scope.empty(4)
 
     def decode(self, indices: Buffer, height: int, width: int, image: Buffer) -> None:
         """Queue the decoding of an index table, or of a band of one."""

@@ -32,13 +32,13 @@ class Kernel:
         self._orders: dict[tuple[Any, ...], Callable[[Sequence[Any]], Sequence[Any]]] = {}
         self._program = program
         self._threads = threading.local()
-        self._work_group: dict[int, int] = {}
+        self._told: dict[tuple[int, int], int] = {}
         self._spare: list[cl.Kernel] = []
         self.native()  # an unknown name fails here, not at the first launch
 
     def place(self, argument: str) -> int:
         """Return the place of an argument in the kernel's signature."""
-        places = self._signature()
+        places = self._places or self._signature()
         if argument not in places:
             raise DeviceError(f"kernel {self.name} has no argument {argument!r}; it has {', '.join(places)}")
         return places[argument]
@@ -99,14 +99,15 @@ class Kernel:
 
     def work_group(self, device: cl.Device) -> int:
         """Most work-items in a group that this compiled kernel admits on a device."""
-        if device.int_ptr not in self._work_group:
-            self._work_group[device.int_ptr] = self._info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device)
-        return self._work_group[device.int_ptr]
+        return self._info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device)
 
     def local_memory(self, device: cl.Device) -> int:
         """Bytes of local memory that this kernel declares itself."""
         return self._info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, device)
 
     def _info(self, what: int, device: cl.Device) -> int:
-        with device_errors(f"asking about kernel {self.name}"):
-            return int(cast(int, self.native().get_work_group_info(what, device)))
+        key = what, device.int_ptr
+        if key not in self._told:
+            with device_errors(f"asking about kernel {self.name}"):
+                self._told[key] = int(cast(int, self.native().get_work_group_info(what, device)))
+        return self._told[key]

@@ -206,10 +206,13 @@ class ProgramCache:
         """Return the program of a kernel file with these constants, built at the first call."""
         with self._lock:
             # The context is kept with its programs: its handle cannot be reused while it is a key here.
-            entry = self._contexts.setdefault(context.int_ptr, (context, threading.Lock(), {}))
-            self._contexts.move_to_end(context.int_ptr)
-            while len(self._contexts) > _CONTEXTS_KEPT:
-                self._contexts.popitem(last=False)
+            handle = context.int_ptr
+            if handle not in self._contexts:
+                self._contexts[handle] = context, threading.Lock(), {}
+                if len(self._contexts) > _CONTEXTS_KEPT:
+                    self._contexts.popitem(last=False)
+            self._contexts.move_to_end(handle)
+            entry = self._contexts[handle]
         _, lock, programs = entry
         key = (device.int_ptr, file, tuple(sorted(constants.items())))
         found = programs.get(key)

@@ -110,6 +110,8 @@ def keep_until_over(event: cl.Event) -> None:
 
 def drop_arrived() -> None:
     """Drop small arrays that have arrived, and the oldest beyond `MOST_UNDER_WAY`."""
+    if not _under_way:
+        return
     with contextlib.suppress(IndexError):  # another thread took the last
         while len(_under_way) > MOST_UNDER_WAY or _is_over(_under_way[0]):
             _under_way.popleft()
