@@ -120,9 +120,10 @@ def test_what_is_not_worth_it_is_let_go(session):
 
 def test_a_serial_scan_in_bands_does_not_serve_again(queue, monkeypatch, rng):
     runtime.release_memory()
-    gray = rng.integers(0, 256, (70, 90), dtype=np.uint8)
+    gray = rng.integers(0, 256, (600, 90), dtype=np.uint8)
     whole = floyd_steinberg(gray, queue=queue)
-    for limits in ("max_alloc=4096", ""):
+    # In bands in every form: the portable one has 8 bytes of errors per pixel of its 32 rows, which is 25,568 bytes.
+    for limits in ("max_alloc=32768", "max_alloc=32768,is_cpu=0", ""):
         monkeypatch.setenv("CLQUANT_LIMITS", limits)
         for _ in range(2):
             np.testing.assert_array_equal(floyd_steinberg(gray, queue=queue), whole)
