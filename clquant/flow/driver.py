@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -178,8 +179,5 @@ def bands_of(
     elif part < height:
         part = max((part - 2 * reach) // rows * rows, rows)
     high = min(fit, part)
-    ends = [*range(0, height, high), height]
-    return [
-        (max(row0 - reach, 0), min(row1 + reach, height), row0, row1)
-        for row0, row1 in zip(ends[:-1], ends[1:], strict=True)
-    ]
+    pairs = itertools.pairwise([*range(0, height, high), height])
+    return [(max(row0 - reach, 0), min(row1 + reach, height), row0, row1) for row0, row1 in pairs]
