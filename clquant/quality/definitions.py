@@ -17,7 +17,7 @@ Float = npt.NDArray[np.float64]
 LUMA = (299, 587, 114)  # Rec. 601, thousandths
 WINDOW = 11
 _BLOCK = 1 << 22  # samples; bounds the float64 copies of large pictures
-_SPECTRUM_SAMPLES = 1 << 18  # of a thread's rows or columns
+_SPECTRUM_SAMPLES = 1 << 16  # of a thread's rows or columns
 # Windows of a thread's band in `similarity`, few enough for caches, and the band's least rows: two bands share ten.
 _SSIM_SAMPLES, _SSIM_ROWS = 1 << 14, 16
 
@@ -72,9 +72,9 @@ def visible_energy(height: int, width: int, rows: Iterable[tuple[Numbers, Number
     spectra, row, step = np.empty((height, columns), np.complex128), 0, max(1, _SPECTRUM_SAMPLES // width)
 
     def of_band(number: int) -> None:
-        first, second = (luma(one[number * step : (number + 1) * step]) for one in pair)
+        first, second = (one[number * step : (number + 1) * step] for one in pair)
         begin = row + number * step
-        spectra[begin : begin + len(first)] = np.fft.rfft(second - first, axis=1)
+        spectra[begin : begin + len(first)] = np.fft.rfft(luma(np.subtract(second, first, dtype=np.float64)), axis=1)
 
     for pair in rows:
         parallel.in_threads(of_band, -(-len(pair[0]) // step))
@@ -86,7 +86,7 @@ def visible_energy(height: int, width: int, rows: Iterable[tuple[Numbers, Number
     def of_columns(number: int) -> float:
         some = slice(number * block, min((number + 1) * block, columns))
         seen = np.fft.fft(spectra[:, some], axis=0)
-        gain = np.exp(-2 * falloff * np.hypot(down, across[some]))
+        gain = np.exp(-2 * falloff * np.sqrt(down * down + across[some] ** 2))
         return float(np.sum((seen.real**2 + seen.imag**2) * gain * twins[some]))
 
     return math.fsum(parallel.in_threads(of_columns, -(-columns // block))) / (height * width) ** 2

@@ -18,9 +18,13 @@ from clquant.runtime import CommandQueue, InvalidArgument
 
 FORMULAS = ("ciede2000", "oklab")
 WINDOW_SIGMAS = 10 / 3  # radius of the blur's window: 5 pixels for the default
-BAND_PIXELS = 1 << 15  # of a thread's band, few enough for caches
+BAND_PIXELS = 1 << 14  # of a thread's band, few enough for caches
 LIGHT_SCALE = 1 << 30
 DECIMALS = 9  # of coordinates, so that grays have no hue
+
+TURN = 2 * np.pi
+# Of CIEDE2000's weight of hues, as a polynomial of the hue's unit vector.
+FIRST, THIRD, FOURTH = (k * np.exp(1j * np.radians(turn)) for k, turn in ((-0.17, -30), (0.32, 6), (-0.20, -63)))
 
 TO_XYZ = np.array(
     [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
@@ -158,10 +162,10 @@ def _read(original: ImageLike, result: ImageLike, memory: Any) -> Pair:
 
 def _light(picture: Numbers, rows: slice, reach: int) -> Float:
     """Linear light (3, rows, W) of some rows and `reach` around them, edges repeated; gray where channels are fewer."""
-    around = np.clip(np.arange(rows.start - reach, rows.stop + reach), 0, len(picture) - 1)
+    around = np.take(picture, np.arange(rows.start - reach, rows.stop + reach), axis=0, mode="clip")
     channels = (0, 1, 2) if picture.shape[2] >= 3 else (0, 0, 0)
     table = linear_table(LIGHT_SCALE) / LIGHT_SCALE
-    return np.stack([table[picture[around, :, channel]] for channel in channels])
+    return np.stack([table[around[..., channel]] for channel in channels])
 
 
 def _times(matrix: Float, planes: Float) -> Float:
@@ -181,22 +185,23 @@ def _lab(light: Float) -> Float:
 
 def ciede2000(first: Float, second: Float) -> Float:
     """CIEDE2000 differences of colours (3, ...) in CIE L*a*b*."""
-    lightness1, a1, b1 = first
-    lightness2, a2, b2 = second
-    stretch = 1.5 - 0.5 * _of_seventh((np.hypot(a1, b1) + np.hypot(a2, b2)) / 2)
-    chroma1, chroma2 = np.hypot(stretch * a1, b1), np.hypot(stretch * a2, b2)
-    hue1, hue2 = (np.degrees(np.arctan2(b, stretch * a)) % 360 for a, b in ((a1, b1), (a2, b2)))
+    (lightness1, a1, b1), (lightness2, a2, b2) = first, second
+    stretch = 1.5 - 0.5 * _of_seventh((_length(a1, b1) + _length(a2, b2)) / 2)
+    a1, a2 = stretch * a1, stretch * a2
+    chroma1, chroma2 = _length(a1, b1), _length(a2, b2)
+    hue1, hue2 = _angle(a1, b1), _angle(a2, b2)
     turn = hue2 - hue1
-    turn = np.where(np.abs(turn) > 180, turn - 360 * np.sign(turn), turn)
-    chroma, hue = (chroma1 + chroma2) / 2, hue1 + turn / 2
+    turn -= TURN * np.rint(turn / TURN)
+    chroma, hue, sine = (chroma1 + chroma2) / 2, hue1 + turn / 2, np.sin(turn / 2)
+    # The unit vector of the mean hue: the first colour's, turned by half. No hue counts where there is no chroma.
+    unit = (a1 + 1j * b1) / np.maximum(chroma1, 1e-300) * (np.sqrt(1 - sine * sine) + 1j * sine)
+    weight = 1 + ((((FOURTH * unit + THIRD) * unit + 0.24) * unit + FIRST) * unit).real
     middle = ((lightness1 + lightness2) / 2 - 50) ** 2
-    weight = 1 - 0.17 * _cosine(hue - 30) + 0.24 * _cosine(2 * hue)
-    weight = weight + 0.32 * _cosine(3 * hue + 6) - 0.20 * _cosine(4 * hue - 63)
     lightness = (lightness2 - lightness1) / (1 + 0.015 * middle / np.sqrt(20 + middle))
     colorful = (chroma2 - chroma1) / (1 + 0.045 * chroma)
-    apart = 2 * np.sqrt(chroma1 * chroma2) * np.sin(np.radians(turn / 2)) / (1 + 0.015 * chroma * weight)
-    angle = 60 * np.exp(-(((hue % 360 - 275) / 25) ** 2))
-    rotated = 2 * _of_seventh(chroma) * np.sin(np.radians(angle))
+    apart = 2 * np.sqrt(chroma1 * chroma2) * sine / (1 + 0.015 * chroma * weight)
+    blue = (hue - TURN * np.floor(hue / TURN) - np.radians(275)) / np.radians(25)
+    rotated = 2 * _of_seventh(chroma) * np.sin(np.radians(60) * np.exp(-blue * blue))
     total = lightness**2 + colorful**2 + apart**2 - rotated * colorful * apart
     return np.asarray(np.sqrt(np.maximum(total, 0)))
 
@@ -207,5 +212,11 @@ def _of_seventh(chroma: Float) -> Float:
     return np.asarray(np.sqrt(seventh / (seventh + 25.0**7)))
 
 
-def _cosine(degrees: Float) -> Float:
-    return np.asarray(np.cos(np.radians(degrees)))
+def _length(a: Float, b: Float) -> Float:
+    return np.asarray(np.sqrt(a * a + b * b))  # a third of the time of `np.hypot`
+
+
+def _angle(a: Float, b: Float) -> Float:
+    """Hues from 0 to a whole turn."""
+    angle = np.arctan2(b, a)
+    return np.asarray(angle + TURN * (angle < 0))
