@@ -14,13 +14,11 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from clquant.color.spaces import MAX_SQUARED
 from clquant.kmeans.lloyd_grid import GRID, LloydGrid
 from clquant.kmeans.lloyd_grid import MAX_CENTERS as MAX_IN_GRID
 from clquant.kmeans.points import GROUP, PADDING, TILE, Points, Tiles, points_program, tiles_of
 from clquant.runtime import (
     Buffer,
-    InvalidArgument,
     LocalMemory,
     PreparedLaunch,
     Progress,
@@ -52,8 +50,6 @@ class Lloyd:
     def __init__(
         self, session: Session, scope: Scope, points: Points, k: int, pinned: int = 0, tiles: Tiles | None = None
     ) -> None:
-        if sum(e * e for e in points.extent) >= MAX_SQUARED:
-            raise InvalidArgument(f"points have the extent {points.extent}; allowed: squares that add up to under 2^24")
         dims = points.space.dims
         self._session = session
         self._scope = scope

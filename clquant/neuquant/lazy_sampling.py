@@ -14,7 +14,7 @@ import numpy.typing as npt
 from clquant.histogram.distinct import MAX_DISTINCT, DistinctColors, distinct_colors
 from clquant.histogram.merging import summed
 from clquant.images import Picture, pieces
-from clquant.neuquant.sampling import SPREAD, Band, Pixels, checked_total, put_samples, spread_places
+from clquant.neuquant.sampling import Band, Pixels, checked_total, put_samples, spread_places
 from clquant.runtime import Scope, Session
 
 
@@ -39,7 +39,7 @@ def streamed_pixels(
             low, high = np.searchsorted(places, (begin, begin + len(values)))
             put_samples(drawn, order[low:high], values[places[low:high] - begin])
             begin += len(values)
-    band = Band(scope.copy_of(drawn), channels, count, 0, drawn=SPREAD)
+    band = Band(scope.copy_of(drawn), channels, count, 0, drawn=True)
     return Pixels((band,), total), colors.found()
 
 

@@ -16,7 +16,7 @@ from clquant.histogram.distinct import DistinctColors
 from clquant.images import Picture, pieces
 from clquant.images.decode import Samples
 from clquant.neuquant.lazy_sampling import StreamedColors
-from clquant.neuquant.sampling import WALK, Band, Pixels, checked_total, put_samples, walk_step
+from clquant.neuquant.sampling import Band, Pixels, checked_total, put_samples, walk_step
 from clquant.runtime import Scope, Session
 
 
@@ -76,7 +76,7 @@ class Window:
                 self._take(values, begin, first, drawn)
                 begin += len(values)
         scope = self._held.enter_context(self._session.scope())
-        band = Band(scope.copy_of(drawn), self._channels, count, first, drawn=WALK)
+        band = Band(scope.copy_of(drawn), self._channels, count, first, drawn=True)
         self._first, self._pixels = first, Pixels((band,), self.total)
 
     def _take(self, values: Samples, begin: int, first: int, drawn: Samples) -> None:

@@ -27,7 +27,7 @@ class Band:
     channels: int
     count: int
     first: int  # number of the first pixel among those of all pictures, or of the first sample
-    drawn: int | None = None  # the order whose samples it has
+    drawn: bool = False  # whether these are the samples of the order that is asked for
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,7 @@ class Sampler:
         # their number.
         first, count = samples
         for band in pixels.bands:
-            if band.drawn not in (None, order):
-                raise AssertionError(f"pixels drawn for order {band.drawn} were asked for in order {order}")
-            read_order = order if band.drawn is None else LINEAR
+            read_order = LINEAR if band.drawn else order
             constants = {"CHANNELS": band.channels, "ORDER": read_order, **self._constants}
             kernel = self._session.program("neuquant/sampling.cl", **constants).kernel("neuquant_sample")
             group = self._session.work_group_size(kernel, 256)

@@ -7,7 +7,7 @@ import pyopencl.array
 import pytest
 
 from clquant import KMeansPalette, NeuQuantCL, images
-from clquant.histogram.weights import resampled
+from clquant.histogram.weights import fixed_point_weights, resampled
 from clquant.runtime import InvalidArgument, InvalidType
 
 MODES = ("parallel", "sequential")
@@ -101,6 +101,16 @@ def test_floats_of_every_size(queue, least):
     fitted = KMeansPalette(2, queue=queue).fit(image, np.array([[3.0, 1.0, 1.0, 9.0]]) * least)
     assert sorted(fitted.palette_.colors[:, 0]) == [4, 200]
     assert fitted.inertia_ / least == pytest.approx(3 * (3 * 16 + 2 * 36), rel=1e-6)
+
+
+def test_many_weights_are_converted_like_few(rng):
+    weights = rng.random((1100, 1000)) + 0.01
+    (found,), unit = fixed_point_weights([weights])
+    np.testing.assert_array_equal(found, np.rint(weights * unit))
+    assert 2**31 - weights.size < int(found.sum(dtype=np.uint64)) < 2**32
+    (found,), unit = fixed_point_weights([(1000 * weights).astype(np.int64)])
+    np.testing.assert_array_equal(found, (1000 * weights).astype(np.int64))
+    assert unit == 1
 
 
 @pytest.mark.parametrize(

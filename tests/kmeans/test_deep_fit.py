@@ -232,6 +232,16 @@ def test_mixed_with_8_bits(queue: CommandQueue, rng: np.random.Generator) -> Non
     assert learned(engine.fit([deep, plain])) == learned(engine.fit([deep, plain.astype(np.uint16) * 257]))
 
 
+def test_lazy_ones_mixed_with_8_bits(queue: CommandQueue, rng: np.random.Generator, tmp_path: pathlib.Path) -> None:
+    narrow = rng.integers(0, 256, (20, 30, 3)).astype(np.uint8)
+    lazy = np.memmap(tmp_path / "pixels", np.uint8, "w+", shape=narrow.shape)
+    lazy[:] = narrow
+    wide = np.memmap(tmp_path / "wide", np.uint16, "w+", shape=(20, 30, 3))
+    wide[:] = smooth(rng)
+    expected = KMeansPalette(9, queue=queue).fit([narrow, np.asarray(wide)])
+    assert learned(KMeansPalette(9, queue=queue).fit([lazy, wide])) == learned(expected)
+
+
 def test_progress_stops_it(queue: CommandQueue, rng: np.random.Generator) -> None:
     told: list[tuple[int, int]] = []
     pixels = smooth(rng)

@@ -87,7 +87,8 @@ def test_a_fit_equals_the_reference(queue, rng, k, seed):
 @pytest.mark.full
 @pytest.mark.usefixtures("small_sketches")
 def test_a_fit_over_two_sketches_equals_the_reference(queue, rng):
-    pixels = photo(rng, 160, 200)
+    codes = rng.permutation(1 << 15)[: 96 * 128].reshape(96, 128, 1)
+    pixels = (codes >> np.array([0, 5, 10]) & 31).astype(np.uint8)  # 512 cells of the one grid, 4096 of the other
     engine = KMeansPalette(4, queue=queue).fit(pixels)
     palette, inertia, steps = expected_palette(pixels, 4)
     np.testing.assert_array_equal(engine.palette_.colors, palette)

@@ -297,3 +297,6 @@ def test_random_points_differ(rng):
     assert len(set(chosen.tolist())) == 400
     assert 0 <= chosen.min() <= chosen.max() < 1000
     np.testing.assert_array_equal(seeding.random_points(1000, 10, 7), chosen[:10])
+    most = seeding.random_points(10, 8, 7)
+    assert len(set(most.tolist())) == 8
+    assert 0 <= most.min() <= most.max() < 10

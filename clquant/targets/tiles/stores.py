@@ -66,10 +66,10 @@ def opened(source: Any, tms: bool = False) -> Iterator[Tiles]:
     suffix = path.suffix.lower()
     if tms and suffix in (MBTILES, PMTILES):
         raise InvalidArgument(f"tms is given with {shown(str(path))}, which says itself how rows are counted")
-    if not path.exists():
-        raise FileError(f"cannot read {str(path)!r}: there is no such file or folder")
     try:
         store: Tiles
+        if not path.exists():
+            raise FileError(f"cannot read {str(path)!r}: there is no such file or folder")
         if suffix in (MBTILES, PMTILES) and not path.is_file():
             raise FileError(f"cannot read {str(path)!r}: it is no file")
         if suffix == MBTILES:

@@ -57,15 +57,15 @@ def writing(out: Any, metadata: dict[str, Any], tms: bool = False) -> Iterator[W
     """A pyramid that has its name when the block ends, and none if the block raises."""
     target = files.path_of(out, "out")
     kind = {MBTILES: MBTilesWriter, PMTILES: PMTilesWriter}.get(target.suffix.lower(), FolderWriter)
-    if not target.parent.is_dir():
-        raise FileError(f"cannot write {str(target)!r}: there is no folder {str(target.parent)!r}")
-    if kind is FolderWriter and target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise FileError(f"cannot write {str(target)!r}: it exists; allowed: a folder that is new or empty")
-    if kind is not FolderWriter and target.exists() and not (target.is_file() and os.access(target, os.W_OK)):
-        raise FileError(f"cannot write {str(target)!r}: it is no file, or read-only")
     beside = target.parent / f".{target.name[:40]}.{secrets.token_hex(8)}.part"
     writer = None
     try:
+        if not target.parent.is_dir():
+            raise FileError(f"cannot write {str(target)!r}: there is no folder {str(target.parent)!r}")
+        if kind is FolderWriter and target.exists() and not (target.is_dir() and not any(target.iterdir())):
+            raise FileError(f"cannot write {str(target)!r}: it exists; allowed: a folder that is new or empty")
+        if kind is not FolderWriter and target.exists() and not (target.is_file() and os.access(target, os.W_OK)):
+            raise FileError(f"cannot write {str(target)!r}: it is no file, or read-only")
         writer = FolderWriter(beside, metadata, tms) if kind is FolderWriter else kind(beside, metadata)
         yield writer
         writer.close()
