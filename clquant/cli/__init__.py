@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import clquant
 from clquant.cli import common, streams
+from clquant.cli.common import EXIT_FAILED
 from clquant.cli.parser import COMMANDS, EXIT_USAGE, build_parser
 
 COMPLETION_VARIABLE = "_ARGCOMPLETE"  # set by the shell while it asks for completions
 
-EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141  # as a shell reports a process that a closed pipe ended
 

@@ -28,7 +28,6 @@ Finish = Callable[[], Report]
 Read = Callable[[Source, str | None], T]
 Sizes = tuple[int | None, int | None]  # bytes of a result and of its input, as far as they are known
 
-EXIT_FAILED = 1
 MOST_READERS = 4
 # After a picture of this many bytes only one more is read ahead.
 LARGE_BYTES = 1 << 26
@@ -181,7 +180,7 @@ class Failures:
         common.record_failures(self._args, [(source.path, str(error)) for source, error in self._errors])
         names = ", ".join(source.shown for source, _ in self._errors)
         streams.complain(f"clquant: {len(self._errors)} of {self._total} inputs failed: {names}\n")
-        return EXIT_FAILED
+        return common.EXIT_FAILED
 
 
 def _is_about(source: Source, error: ClquantError) -> bool:

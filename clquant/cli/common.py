@@ -25,6 +25,7 @@ from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.runtime import InvalidArgument
 
 STDOUT = "-"
+EXIT_FAILED = 1
 BAR_DELAY_SECONDS, BAR_COLUMNS = 1.0, 20
 _COMPRESSIONS = {"none": "raw", "packbits": "packbits", "deflate": "tiff_adobe_deflate", "g4": "group4"}
 TRAITS = {
@@ -71,8 +72,12 @@ def with_trait(args: argparse.Namespace, trait: str) -> list[str]:
 
 def given(args: argparse.Namespace, trait: str) -> list[str]:
     """Names, as they are typed, of the options with a trait whose values are not their defaults."""
-    names = with_trait(args, trait)
-    return [name.replace("_", "-") for name in names if getattr(args, name) != args.options[name].default]
+    return [name.replace("_", "-") for name in with_trait(args, trait) if is_given(args, name)]
+
+
+def is_given(args: argparse.Namespace, name: str) -> bool:
+    """Whether an option's value is not its default."""
+    return bool(getattr(args, name) != args.options[name].default)
 
 
 def files_read(args: argparse.Namespace) -> list[str | None]:

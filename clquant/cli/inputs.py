@@ -112,11 +112,7 @@ Origin = Callable[[str], tuple[str, int | None] | None]
 
 
 def without_own_results(sources: Inputs, name: Naming, output: str | None, origin: Origin | None = None) -> Inputs:
-    """Leave out inputs that earlier calls made of others among them, as a folder may be given again and again.
-
-    Left out are, of what was found in folders and has the suffix of a result, pictures that lie where the result of
-    another one goes, or by `origin` went, and have its size, and all that lie in the output folder.
-    """
+    """Leave out results of earlier calls: in the output folder, or of an input's size and its result's name."""
     found = [source for source in sources if source.found]
     if not found:
         return sources

@@ -30,10 +30,7 @@ READ_BACK = LOSSY - {"PDF"}
 
 
 class Outputs:
-    """The outputs of one call: none replaces a file that the call reads, and no two are one file.
-
-    Folders are made when something is written into them, so that a refused call leaves none.
-    """
+    """The outputs of one call: none replaces a file that it reads, no two are one; `write` makes their folders."""
 
     def __init__(self, inputs: Inputs, also: Sequence[str | None] = (), *, force: bool = False) -> None:
         self.inputs = inputs
@@ -199,11 +196,7 @@ def expected(
     writes: bool = True,
     **fields: Any,
 ) -> tuple[Outputs, list[Pair]]:
-    """Find the inputs with suffixes in `known`, less earlier results, and pair those to work on with results' places.
-
-    `default` and `fields` are those of `named`, `suffixes` those that results may have, and `origin` that of
-    `without_own_results`; unless a command `writes`, there are no places.
-    """
+    """Find the inputs with suffixes in `known` and pair them with results' places, or with None if none are written."""
     sources = expand(args.inputs, known)
     if writes:
         name = named(args.name, default, **fields)

@@ -121,9 +121,8 @@ def _one(halftoner: PinwheelHalftoner, item: Item, loaded: Loaded | None) -> bat
     if loaded is None:
         return _by_bands(halftoner, item)
     kind = lossless_kind(item.place, "a halftone")
-    given = {name: getattr(args, name) for name in ("refine", "dpi", "inches")}
-    how = {name: value for name, value in given.items() if value is not None}
-    how |= {"output": "levels"} if halftoner.palette is None else {}
+    how = common.parameters(args, halftoner.transform)
+    how["output"] = "levels" if halftoner.palette is None else "values"
     with item.working() as progress:
         made = halftoner.transform(loaded.pixels, progress=progress, **how)
     kept = loaded.options(kind) | common.compression(args, kind) | source_name(kind, item.target, item.source)

@@ -107,7 +107,7 @@ def _train(args: argparse.Namespace) -> int:
     with executors.cluster(args, [(source, target) for source in sources]):
         codec = VQCodec(**common.parameters(args, VQCodec), queue=common.open_queue(args))
         with common.progress_bar(args, "codebook") as progress:
-            codec.fit([_training_picture(args, source) for source in sources], progress=progress)
+            codec.fit([_picture(args, source) for source in sources], progress=progress)
     codec.save(target)
     seconds = time.perf_counter() - begin
     count = common.counted(len(sources), "picture")
@@ -117,7 +117,8 @@ def _train(args: argparse.Namespace) -> int:
     return 0
 
 
-def _training_picture(args: argparse.Namespace, source: Source) -> Any:
+def _picture(args: argparse.Namespace, source: Source, _: str | None = None) -> Any:
+    """Read a picture, or open it as a cluster's workers read it."""
     if args.cluster is None:
         return _pixels(args, source)
     return large.picture(args, source) if large.suffix_of(source) else executors.later(_pixels, args, source)
@@ -142,11 +143,7 @@ def _encode_here(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
     shared = None if args.codebook is None else VQCodec.load(args.codebook, queue=queue)
     if shared is not None:
         shared.set_params(**common.parameters(args, VQCodec))
-
-    def read(source: Source, _: str | None) -> Any:
-        return _pixels(args, source) if args.cluster is None else large.picture(args, source)
-
-    return batch.run(args, pairs, read, partial(_encode_one, shared, queue))
+    return batch.run(args, pairs, partial(_picture, args), partial(_encode_one, shared, queue))
 
 
 def _encode_one(shared: VQCodec | None, queue: Any, item: Item, picture: Any) -> batch.Finish:

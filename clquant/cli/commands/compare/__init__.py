@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from clquant.cli.loading import Loaded, load
 from clquant.cli.outputs import expected, full_color_kind, picture_bytes
 from clquant.cli.table import Table
 from clquant.runtime import CommandQueue, InvalidArgument
+from clquant.targets.panel.panel import over_white
 
 HELP = "show one picture by every palette method, with errors and times"
 
@@ -42,6 +44,7 @@ Picture = npt.NDArray[np.uint8]
 Method = partial[Picture]  # of a picture and a number of colours
 Figures = dict[str, dict[str, float]]  # of each method, by the columns of the table
 MARGIN = 8
+SSIM_SIDE = 11  # smaller pictures have none
 LABEL_LINES = 4
 LINE_HEIGHT = 14
 # The widest line of a label, in pixels of the font.
@@ -51,17 +54,17 @@ LABEL = (
     "CIEDE2000 {color:.2f}\nblurred CIEDE2000 {blurred:.2f}   {ms:.0f} ms"
 )
 MOST_COLUMNS = 3
-# Headings of the figures.
-COLUMNS = {
-    "mse": "MSE",
-    "psnr": "PSNR, dB",
-    "ssim": "SSIM",
-    "visual": "visual error",
-    "specks": "speck error",
-    "color": "CIEDE2000",
-    "blurred": "blurred CIEDE2000",
-    "ms": "ms",
+# Headings of the figures, and what measures them.
+MEASURES: dict[str, tuple[str, Callable[..., float]]] = {
+    "mse": ("MSE", quality.mse),
+    "psnr": ("PSNR, dB", quality.psnr),
+    "ssim": ("SSIM", quality.ssim),
+    "visual": ("visual error", quality.visual_error),
+    "specks": ("speck error", quality.speck_error),
+    "color": ("CIEDE2000", quality.color_difference),
+    "blurred": ("blurred CIEDE2000", quality.blurred_color_difference),
 }
+COLUMNS = {name: heading for name, (heading, _) in MEASURES.items()} | {"ms": "ms"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _one(pages: dict[Source, str], queue: CommandQueue, item: Item, loaded: Loaded) -> batch.Finish:
-    args, source, original = item.args, item.source, _rgb(loaded.pixels)
+    args, source, original = item.args, item.source, over_white(loaded.pixels)
     pictures, figures = _results(args, queue, original)
     shape = [min(side, args.crop or side) for side in original.shape[:2]]
     shown = {name: _middle(picture, *shape) for name, picture in pictures.items()}
@@ -116,15 +119,6 @@ def _one(pages: dict[Source, str], queue: CommandQueue, item: Item, loaded: Load
         return partial(common.say, args, table.text(), is_table=True, **record)
 
     return finish
-
-
-def _rgb(picture: Any) -> Picture:
-    """(H, W, 3) uint8; transparent pictures over white."""
-    pixels = picture.astype(np.uint16)
-    if pixels.shape[2] == 4:
-        alpha = pixels[:, :, 3:]
-        pixels = (pixels[:, :, :3] * alpha + 255 * (255 - alpha) + 127) // 255
-    return np.ascontiguousarray(np.broadcast_to(pixels, (*pixels.shape[:2], 3)).astype(np.uint8))
 
 
 def _results(args: argparse.Namespace, queue: CommandQueue, original: Picture) -> tuple[dict[str, Picture], Figures]:
@@ -183,17 +177,10 @@ def _imagequant(module: Any, dithered: bool, picture: Picture, colors: int) -> P
 
 
 def _figures(queue: CommandQueue, original: Any, result: Picture) -> dict[str, float]:
+    without = {"ssim": math.nan} if min(result.shape[:2]) < SSIM_SIDE else {}
     with images.sent(result, queue) as (_, made):
-        pictures = original, made
-        return {
-            "mse": quality.mse(*pictures, queue=queue),
-            "psnr": quality.psnr(*pictures, queue=queue),
-            "ssim": quality.ssim(*pictures, queue=queue) if min(result.shape[:2]) >= 11 else math.nan,
-            "visual": quality.visual_error(*pictures, queue=queue),
-            "specks": quality.speck_error(*pictures, queue=queue),
-            "color": quality.color_difference(*pictures, queue=queue),
-            "blurred": quality.blurred_color_difference(*pictures, queue=queue),
-        }
+        measures = {name: measure for name, (_, measure) in MEASURES.items() if name not in without}
+        return {name: measure(original, made, queue=queue) for name, measure in measures.items()} | without
 
 
 def _sheet(original: Picture, shown: dict[str, Picture], figures: Figures) -> PIL.Image.Image:

@@ -46,7 +46,8 @@ def run(args: argparse.Namespace) -> int:
         if not there:
             raise
         # A name that fits no device is no error here: the list shows what there is.
-        note = f"No default: {_wanted()} names none of these."
+        wanted = next(name for name in (DEVICE_VARIABLE, "PYOPENCL_CTX") if os.environ.get(name))
+        note = f"No default: {wanted}={os.environ[wanted]} names none of these."
     notes = [f"{n}: {remark}." for n, device in enumerate(there) for remark in runtime.remarks(device)]
     note = "\n".join([*notes, *([note] if note else [])])
     columns = {name: name for name in ("number", "default", "device", "platform", "driver", "units")}
@@ -67,9 +68,3 @@ def run(args: argparse.Namespace) -> int:
         )
     streams.write_text((json.dumps(table.as_dict(), indent=1) if args.as_json else table.text()) + "\n")
     return 0
-
-
-def _wanted() -> str:
-    """Return the environment variable that chooses the device, with its value."""
-    name = next(name for name in (DEVICE_VARIABLE, "PYOPENCL_CTX") if os.environ.get(name))
-    return f"{name}={os.environ[name]}"

@@ -65,7 +65,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     large.check(args, pairs)
     with executors.cluster(args, pairs) as client:
-        shared = _shared_by_workers(args, pairs) if args.shared and client is not None else None
+        shared = None
+        if args.shared and client is not None:
+            shared = _options(args).learn([_spread(args, *pair) for pair in pairs], "all inputs")
         return executors.run(args, pairs, client, partial(large_files.is_banded, args), partial(_here, shared))
 
 
@@ -90,11 +92,6 @@ def _origin(stem: str) -> tuple[str, int | None] | None:
     """Parse the name of an earlier result, ``IN-K`` or ``IN-palette``, into its input's stem and its most colours."""
     match = re.fullmatch(r"(.+)-(?:palette|(\d{1,3}))", stem)
     return None if match is None else (match[1], None if match[2] is None else int(match[2]))
-
-
-def _shared_by_workers(args: argparse.Namespace, pairs: Sequence[Pair]) -> Palette:
-    """Learn one palette of all inputs, which a cluster's workers read."""
-    return _options(args).learn([_spread(args, *pair) for pair in pairs], "all inputs")
 
 
 def _spread(args: argparse.Namespace, source: Source, target: str | None) -> Any:

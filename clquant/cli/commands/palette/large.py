@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from clquant import images
@@ -52,7 +51,7 @@ def one(options: Options, shared: Palette | None, item: Item) -> batch.Finish:
     out: Any = target
     if args.cog or args.overviews is not None:
         out = GeoTiff(target, cog=args.cog or None, overviews=args.overviews)
-    with _transparency(args), item.working() as progress:
+    with item.working() as progress:
         whole = large.picture(args, item.source)
         palette = shared or options.learn([whole], item.label)
         picture = images.read_parts(item.source.path, memory=args.memory)
@@ -63,7 +62,15 @@ def one(options: Options, shared: Palette | None, item: Item) -> batch.Finish:
         make_folder(target)
         how: dict[str, Any] = {"color_space": args.space, "dither": options.dither, "memory": args.memory}
         how["resume"] = args.resume and large.is_zarr(target)
-        engine.predict(whole, palette, **how, queue=options.queue, progress=progress, out=out)
+        try:
+            engine.predict(whole, palette, **how, queue=options.queue, progress=progress, out=out)
+        except TransparencyError as error:
+            if args.use is None:
+                raise
+            raise PictureError(
+                f"--use {args.use!r} has {MOST_COLORS} opaque colours, but there are pixels of alpha 0 or without "
+                f"data; allowed: {MOST_COLORS - 1} opaque ones, or one of alpha 0 among them"
+            ) from error
     item.note_lost(unkept_by_tiff(item.source.path))
     if args.save_palette is not None:
         palette.write(args.save_palette)
@@ -71,20 +78,6 @@ def one(options: Options, shared: Palette | None, item: Item) -> batch.Finish:
         os.path.getsize(path) if os.path.isfile(path) else None for path in (target, item.source.path)
     )
     return lambda: report(item, palette, (picture.height, picture.width), (nbytes, input_bytes))
-
-
-@contextlib.contextmanager
-def _transparency(args: argparse.Namespace) -> Iterator[None]:
-    """Say what to do where pixels of alpha 0, or without data, meet a palette that is full."""
-    try:
-        yield
-    except TransparencyError as error:
-        if args.use is None:
-            raise
-        raise PictureError(
-            f"--use {args.use!r} has {MOST_COLORS} opaque colours, but there are pixels of alpha 0 or without data; "
-            f"allowed: {MOST_COLORS - 1} opaque ones, or one of alpha 0 among them"
-        ) from error
 
 
 def _has_holes(picture: images.Picture) -> bool:

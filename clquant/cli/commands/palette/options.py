@@ -161,12 +161,12 @@ def check(args: argparse.Namespace) -> None:
         raise InvalidArgument(f"--use takes a palette as it is; --{name} would learn one")
     of_method = {"sample_factor": "neuquant", "sequential": "neuquant", "color_format": "kmeans"}
     for name, method in of_method.items():
-        if _is_given(args, name) and args.method != method:
+        if common.is_given(args, name) and args.method != method:
             option = "--" + name.replace("_", "-")
             raise InvalidArgument(f"{option} is given with --method {args.method}; allowed: with --method {method}")
     of_dithers = {"strength": {*ORDERED, *FILTERS}, "sharpness": {"search"}, "serpentine": {*FILTERS}}
     for name, dithers in of_dithers.items():
-        if _is_given(args, name) and args.dither not in dithers:
+        if common.is_given(args, name) and args.dither not in dithers:
             raise InvalidArgument(f"--{name} goes with --dither {', '.join(sorted(dithers))}, not {args.dither}")
     for name in ("stats", "show"):
         if getattr(args, name) and args.output == STDOUT:
@@ -187,10 +187,6 @@ def check(args: argparse.Namespace) -> None:
                 raise InvalidArgument(f"--{name.replace('_', '-')} and --animate are given; allowed: one of them")
         if args.save_palette and not (args.shared or args.use is not None):
             raise InvalidArgument("--save-palette with --animate needs --shared: each frame would have its own palette")
-
-
-def _is_given(args: argparse.Namespace, name: str) -> bool:
-    return getattr(args, name) is not None and getattr(args, name) is not False
 
 
 def ditherer(args: argparse.Namespace) -> Any:

@@ -17,6 +17,7 @@ from clquant.cli.table import Table
 from clquant.color.formats.names import SMALL_DISPLAYS, SOURCES
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
+from clquant.color.values import as_rgba
 from clquant.images.decode import narrowed
 from clquant.mapping.error import error_of
 from clquant.palette import engine
@@ -78,10 +79,8 @@ class Options:
     def within_bytes(
         self, picture: Any, kind: str, label: str, kept: dict[str, Any], there: Any
     ) -> tuple[IndexedImage, bytes]:
-        """Find the result of the most colours, up to ``--colors``, whose file has at most ``--max-bytes`` bytes.
-
-        Bisection: a file of more colours is taken to be no smaller.
-        """
+        """Find the result of the most colours, up to ``--colors``, whose file has at most ``--max-bytes`` bytes."""
+        # Bisection: a file of more colours is taken to be no smaller.
         low, high = FEWEST_COLORS, palette_options.colors(self.args)
         best: tuple[IndexedImage, bytes] | None = None
         count = high
@@ -161,10 +160,7 @@ def stats_table(title: str, result: IndexedImage) -> str:
 
 def same_picture(result: IndexedImage, picture: Any) -> bool:
     """Whether a result has the very colours of its (H, W, C) picture; those of alpha 0 are all alike."""
-    colors = result.to_array()
-    pixels = np.broadcast_to(picture, (*picture.shape[:2], 3)) if picture.shape[2] == 1 else picture
-    mine, theirs = (
-        np.dstack([p, np.full(p.shape[:2], 255, np.uint8)]) if p.shape[2] == 3 else p for p in (colors, pixels)
-    )
-    hidden = (mine[:, :, 3] == 0) & (theirs[:, :, 3] == 0)
-    return bool(((mine == theirs).all(axis=2) | hidden).all())
+    pixels = picture.repeat(3, axis=2) if picture.shape[2] == 1 else picture
+    mine, theirs = (as_rgba(colors.reshape(-1, colors.shape[2])) for colors in (result.to_array(), pixels))
+    hidden = (mine[:, 3] == 0) & (theirs[:, 3] == 0)
+    return bool(((mine == theirs).all(axis=1) | hidden).all())
