@@ -21,6 +21,7 @@ WITH_DPI = frozenset({"PNG", "TIFF", "BMP", "JPEG"})
 WITH_PROFILE = frozenset({"PNG", "TIFF", "WEBP", "JPEG"})
 MOST_DPI = 100_000
 _UNKEPT_TAGS = {34665: "EXIF data", 34853: "EXIF data", 700: "XMP data", 33723: "IPTC data", 330: "pictures below it"}
+_PLACE = "its place on the map"
 # Names of PNG's texts that hold other metadata.
 _PNG_XMP, _HIDDEN_EXIF = "XML:com.adobe.xmp", ("Raw profile type exif",)
 # EXIF's orientations from the fifth on change rows for columns.
@@ -65,7 +66,7 @@ class Loaded:
 
     def lost(self, kind: str) -> list[str]:
         """Names of the metadata that a format does not keep."""
-        place = ["its place on the map"] if self.place and kind != "TIFF" else []
+        place = [_PLACE] if self.place and kind != "TIFF" else []
         profile = ["its ICC profile"] if self.icc_profile is not None and kind not in WITH_PROFILE else []
         return [*place, *profile, *self.unkept]
 
@@ -120,7 +121,9 @@ def _unkept(image: PIL.Image.Image) -> tuple[str, ...]:
     texts = set(getattr(image, "text", {})) | {name for name in ("comment",) if info.get(name)}
     has_xmp = bool(info.get("xmp") or _PNG_XMP in texts)
     has = {"EXIF data": has_exif, "XMP data": has_xmp, "texts": bool(texts - {_PNG_XMP, *_HIDDEN_EXIF})}
-    return tuple(name for name, is_there in has.items() if is_there)
+    of_tags = {**_UNKEPT_TAGS, **dict.fromkeys(geo.PLACE_TAGS, _PLACE)}
+    tagged = [name for tag, name in of_tags.items() if image.format == "TIFF" and tag in getattr(image, "tag_v2", {})]
+    return tuple(dict.fromkeys([*(name for name, is_there in has.items() if is_there), *tagged]))
 
 
 def _dpi(image: PIL.Image.Image) -> tuple[float, float] | None:

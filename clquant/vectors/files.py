@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from clquant.images import files, lazy
 from clquant.params import shown
-from clquant.runtime import FileError, FormatError, InvalidArgument
+from clquant.runtime import ClquantError, FileError, FormatError, InvalidArgument
 
 COUNTED: dict[str, np.dtype[Any]] = {".fvecs": np.dtype("<f4"), ".bvecs": np.dtype("u1")}
 SUFFIXES = (".npy", *COUNTED, ".zarr")
@@ -59,9 +59,11 @@ def opened(path: pathlib.Path) -> Any:
         if suffix == ".zarr" or path.is_dir():
             raise FileError(f"cannot read {shown(os.fspath(path))}: it is no {suffix}")
         return np.lib.format.open_memmap(path, mode="r")
+    except ClquantError:
+        raise
     except OSError as error:
         raise FileError(f"cannot read {shown(os.fspath(path))}: {error.strerror or error}") from error
-    except (ValueError, EOFError) as error:
+    except Exception as error:  # a damaged header, which NumPy parses as Python
         raise FormatError(f"{shown(os.fspath(path))} is no file of rows: {error}") from error
 
 
@@ -76,7 +78,7 @@ def array_of(data: bytes, what: str) -> npt.NDArray[Any]:
             raise ValueError(f"it has not the {shape} numbers of {dtype} that it claims")
         stream.seek(0)
         found: npt.NDArray[Any] = np.load(stream, allow_pickle=False)
-    except (ValueError, EOFError) as error:
+    except Exception as error:  # headers are parsed as Python, which raises all kinds on damaged ones
         raise FormatError(f"{what} is no .npy file: {error}") from error
     return found
 

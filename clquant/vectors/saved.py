@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from clquant.images import files
 from clquant.params import shown
-from clquant.runtime import FileError, FormatError
+from clquant.runtime import ClquantError, FileError, FormatError
 from clquant.training.search import MAX_CODEBOOK
 from clquant.vectors.files import array_of
 from clquant.vectors.fixed_point import FixedPoint
@@ -51,9 +51,11 @@ def read(path: Any) -> tuple[State, Arrays]:
         header = json.loads(arrays.pop("header").tobytes())
         if header["format"] != VERSION:
             raise FormatError(f"{what} has the format {shown(header['format'])}; allowed: {VERSION}")
+    except ClquantError:
+        raise
     except OSError as error:
         raise FileError(f"cannot read {what}: {error.strerror or error}") from error
-    except (zipfile.BadZipFile, KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except Exception as error:  # `zipfile` raises all kinds on damaged files
         raise FormatError(f"{what} is no saved quantizer: {error}") from error
     return header, arrays
 

@@ -452,6 +452,7 @@ def test_what_a_result_does_not_keep_is_said(folder, rng, capsys):
     image.save("text.png", pnginfo=text)
     image.save("film.webp", save_all=True, append_images=[image.rotate(180)], exif=PIL.Image.Exif().tobytes(), xmp=b"x")
     image.save("pages.tif", tiffinfo={700: b"<x/>"})
+    image.save("no-suffix", "TIFF", tiffinfo={33550: (1.0, 1.0, 0.0)})
     image.save("plain.png", dpi=(300, 300))
     turned = PIL.Image.Exif()
     turned[0x0112] = 6
@@ -461,6 +462,7 @@ def test_what_a_result_does_not_keep_is_said(folder, rng, capsys):
         "text.png": "text.png: texts not kept in out/text-4.png\n",
         "film.webp": "film.webp: XMP data not kept in out/film-4.webp\n",
         "pages.tif": "pages.tif: XMP data not kept in out/pages-4.png\n",
+        "no-suffix": "no-suffix: its place on the map not kept in out/no-suffix-4.png\n",
         "plain.png": "",
         "turned.jpg": "",
     }

@@ -161,3 +161,18 @@ def test_hostile_files_of_quantizers(queue: Any, tmp_path: pathlib.Path) -> None
         VectorQuantizer.load(tmp_path / "bad.npz")
     with pytest.raises(FileError, match="No such file"):
         VectorQuantizer.load(tmp_path / "none.npz")
+
+
+def test_a_changed_byte_is_read_or_refused(queue: Any, tmp_path: pathlib.Path) -> None:
+    good, rows, bad = tmp_path / "good.npz", tmp_path / "rows.npy", tmp_path / "bad.npy"
+    VectorQuantizer(3, refine=0, queue=queue).fit(WHOLE).save(good)
+    np.save(rows, WHOLE)
+    refused = {VectorQuantizer.load: 0, read_rows: 0}
+    for read, data in ((VectorQuantizer.load, good.read_bytes()), (read_rows, rows.read_bytes()[:160])):
+        for place in range(len(data)):
+            bad.write_bytes(data[:place] + bytes([data[place] ^ (1 << place % 8)]) + data[place + 1 :])
+            try:
+                read(bad)
+            except ClquantError:
+                refused[read] += 1
+    assert min(refused.values()) > 50

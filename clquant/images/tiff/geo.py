@@ -26,11 +26,11 @@ SUFFIXES = (".tif", ".tiff", ".btf")
 DEFLATE_LEVEL = 4
 """Of TIFFs: a third of the time of level 6, a tenth more bytes (dithered indices)."""
 # Model pixel scale, tie points and transformation; the keys of the coordinate system; RPCs; what is no data.
-_PLACE_TAGS = frozenset({33550, 33922, 34264, 34735, 50844})
+PLACE_TAGS = frozenset({33550, 33922, 34264, 34735, 50844})
 _NODATA_TAG = 42113
 _BIG = b"+\0", b"\0+"  # BigTIFF's version in either byte order
 # Those that a writer without GDAL keeps: of coordinates also the numbers and texts that the keys refer to.
-_KEPT_TAGS = _PLACE_TAGS | {34736, 34737}
+_KEPT_TAGS = PLACE_TAGS | {34736, 34737}
 # GDAL's cache of blocks would be a twentieth of the machine's memory.
 _CACHE_BYTES = 1 << 26
 
@@ -40,7 +40,7 @@ def is_geotiff(path: str | os.PathLike[str]) -> bool:
     name = os.fsdecode(path)
     if os.path.splitext(name)[1].lower() not in SUFFIXES:
         return False
-    return bool(first_directory(name).keys() & {*_PLACE_TAGS, _NODATA_TAG})
+    return bool(first_directory(name).keys() & {*PLACE_TAGS, _NODATA_TAG})
 
 
 def place_tags(path: str | os.PathLike[str]) -> PIL.TiffImagePlugin.ImageFileDirectory_v2:
