@@ -78,14 +78,15 @@ def frames(source: str | bytes, argument: str) -> Iterator[Frame]:
     with opened(source, argument) as (image, nbytes):
         hidden, count = hidden_pictures(image), frame_count(image, nbytes)
         most = most_pixels(nbytes) if count > 1 else MAX_FILE_PIXELS
-        pixels = 0
+        pixels, screen = 0, (slice(image.height), slice(image.width))
         for number in range(hidden if count > hidden else 0, count):
             image.seek(number)
             check_claim(image, nbytes)
             # The frames to come are taken for as large, so that most are refused at the first.
             if pixels + (count - number) * image.width * image.height > most:
                 raise ValueError(f"its {count} frames have more than {most} pixels together")
-            yield Frame(converted(image, argument), _delay(image))
+            # Pillow enlarges a GIF's screen where a later frame leaves it; players do not.
+            yield Frame(converted(image, argument)[screen], _delay(image))
             pixels += image.width * image.height
 
 

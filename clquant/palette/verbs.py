@@ -22,31 +22,27 @@ from clquant.mapping.pipeline import Colored, Nearest, NearestColors
 from clquant.runtime import CommandQueue, ProgressCallback
 
 
-def requantize(
+def predict_changes(
     pixels: npt.NDArray[np.uint8],
-    before: IndexedImage,
+    palette: Palette,
     stays: npt.NDArray[np.bool_],
     *,
     color_space: str = "srgb",
     dither: Any = None,
     queue: CommandQueue | None = None,
-) -> IndexedImage:
-    """A frame in the palette of the one before, whose indices are kept where a pixel stays.
+) -> tuple[tuple[slice, slice], npt.NDArray[np.unsignedinteger[Any]]]:
+    """A part of a frame, and the indices that `predict` gives the whole's pixels there, but where they stay.
 
-    The others get what `quantize` gives them; only what decides these is mapped.
+    Only what decides these is mapped.
     """
-    job = _job(before.palette, color_space, "l2", dither)
+    job = _job(palette, color_space, "l2", dither)
     part = slice(None), slice(None)
     if isinstance(job, flow.Map) and not job.is_serial:
         places = zip(bounds(~stays), stays.shape, strict=True)
         rows, columns = (job.around(place.start, place.stop, length) for place, length in places)
         part = slice(*rows), slice(*columns)
-    found = quantize(
-        np.ascontiguousarray(pixels[part]), before.palette, color_space=color_space, dither=dither, queue=queue
-    )
-    indices = before.host_indices().copy()
-    np.copyto(indices[part], found.host_indices(), where=~stays[part])
-    return IndexedImage.of_own(indices, before.palette)
+    image = np.ascontiguousarray(pixels[part])
+    return part, quantize(image, palette, color_space=color_space, dither=dither, queue=queue).host_indices()
 
 
 def _job(palette: Palette, color_space: str, metric: str, dither: Any) -> flow.Map | Ditherer:

@@ -8,19 +8,21 @@ import functools
 import numbers
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from clquant import params
 from clquant.color.formats import gif
+from clquant.color.formats.parallel import ordered
 from clquant.color.formats.shown import About
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
 from clquant.dithering.registry import find_dither
 from clquant.images.moving import Frame
 from clquant.palette import verbs
-from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback
+from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, open_session, thread_queue
 from clquant.video import lzw
 from clquant.video import palettes as ways
 from clquant.video.ahead import Spool, ahead
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from clquant.kmeans import KMeansPalette
 
 MOST_LOSS = 100
+_MAPPED_AT_A_TIME = 4
 
 
 def animate(
@@ -247,31 +250,55 @@ class Reduction:
 
     def frames(self) -> Iterator[Made]:
         """Yield each frame in its palette."""
+        before: IndexedImage | None = None
+        # A CPU is busy with one frame, and the caller's own ditherer may keep something from call to call.
+        is_cpu, is_own = open_session(self.queue).limits.is_cpu, not isinstance(self.dither, str | bool | None)
+        most = 1 if is_cpu or is_own else _MAPPED_AT_A_TIME
+        for number, (job, part, indices) in enumerate(ordered(self._mapped, self._jobs(), most)):
+            if before is not None and job.follows:
+                whole = before.host_indices()
+                if part is not None:
+                    whole = whole.copy()
+                    np.copyto(whole[part], indices, where=~job.held.stays[part])
+                indices = whole
+            before = IndexedImage.of_own(indices, job.palette)
+            delay_ms = min(max(job.held.frame.delay_ms, DELAYS_MS[0]), DELAYS_MS[1])
+            yield Made(before, self.delay_ms or delay_ms, job.kept)
+            self.report.report(self.looked + number + 1, self.looked + max(self.looked or self.expected, number + 1))
+
+    def _jobs(self) -> Iterator[_Job]:
+        """Yield each frame with its palette."""
         scenes = iter(self.scenes)
         now, following = next(scenes, None), next(scenes, None)
         learner = self._learner()
-        before: IndexedImage | None = None
-        for number, (frame, stays) in enumerate(ahead(self.kept or self.calm())):
-            if frame.pixels.shape[1::-1] != self.size:
+        before: Palette | None = None
+        for number, held_frame in enumerate(ahead(self.kept or self.calm())):
+            pixels, stays = held_frame.frame.pixels, held_frame.stays
+            if pixels.shape[1::-1] != self.size:
                 raise InvalidArgument(
-                    f"frames[{number}] is {frame.pixels.shape[1]} wide and {frame.pixels.shape[0]} high, the first "
+                    f"frames[{number}] is {pixels.shape[1]} wide and {pixels.shape[0]} high, the first "
                     f"{self.size[0]} and {self.size[1]}; allowed: one size for all"
                 )
             if following is not None and number == following.first:
                 now, following = following, next(scenes, None)
-            palette = learner.fit(frame.pixels).palette_ if now is None else now.palette
-            if self.holes and now is None and _has_holes(frame):
+            palette = learner.fit(pixels).palette_ if now is None else now.palette
+            if self.holes and now is None and _has_holes(held_frame.frame):
                 palette = palette.with_transparent()
-            kept = stays if now is None and self.channels < 4 and number else None
-            how: Any = {"color_space": self.color_space, "dither": self.dither, "queue": self.queue}
-            if before is None or before.palette != palette or not stays.any():
-                image = verbs.quantize(frame.pixels, palette, **how)
-            else:
-                image = before if stays.all() else verbs.requantize(frame.pixels, before, stays, **how)
-                kept = None
-            before = image
-            yield Made(image, self.delay_ms or min(max(frame.delay_ms, DELAYS_MS[0]), DELAYS_MS[1]), kept)
-            self.report.report(self.looked + number + 1, self.looked + max(self.looked or self.expected, number + 1))
+            follows = before == palette and bool(stays.any())
+            kept = stays if not follows and now is None and self.channels < 4 and number else None
+            yield _Job(held_frame, palette, follows, kept)
+            before = palette
+
+    def _mapped(self, job: _Job) -> tuple[_Job, tuple[slice, slice] | None, npt.NDArray[Any]]:
+        """Map a frame, or what is new in it, if anything is: the part of it that was mapped, and its indices."""
+        queue = self.queue and thread_queue(self.queue)
+        how: Any = {"color_space": self.color_space, "dither": self.dither, "queue": queue}
+        pixels, stays = job.held.frame.pixels, job.held.stays
+        if not job.follows:
+            return job, (slice(None), slice(None)), verbs.quantize(pixels, job.palette, **how).host_indices()
+        if stays.all():
+            return job, None, np.empty((0, 0), np.uint8)
+        return job, *verbs.predict_changes(pixels, job.palette, stays, **how)
 
     def packing(self) -> Packing:
         """The packing of a GIF's pixels."""
@@ -282,6 +309,15 @@ class Reduction:
         if self.max_bytes is None:
             return self, write(self, file)
         return within(self, self.max_bytes, write, file)
+
+
+class _Job(NamedTuple):
+    """A frame to map; it `follows` one in its palette, whose indices stay where pixels do, or these are `kept`."""
+
+    held: Held
+    palette: Palette
+    follows: bool
+    kept: npt.NDArray[np.bool_] | None
 
 
 class _Looked:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
@@ -18,6 +19,8 @@ from clquant.video.timing import Timed
 
 RAW_FORMAT = "rgb24"
 _Y4M = "yuv4mpegpipe"
+_Y4M_HEAD = re.compile(rb"YUV4MPEG2(?= .*?W(\S+))(?= .*?H(\S+))")
+_HEAD_BYTES = 256
 HD_HEIGHT = 720  # from which on films that name no matrix have BT.709's
 MOST_FPS = 1000
 _RAW_RATE = 25
@@ -25,16 +28,18 @@ _THREADS = 8
 _BT709, _BT601 = 1, 5
 _UNNAMED = (0, 2)  # "reserved" and "unspecified"
 _SHORT = Fraction(1, 2)  # seconds that a whole film may lack of the length in its head
+TAKES_OTHERS = "damaged=True (--damaged) takes the frames before"
 
 
 class _Pipe:
-    """A pipe, and how many bytes of it were read."""
+    """A pipe, its first bytes, and how many of it were read."""
 
     def __init__(self, pipe: BinaryIO) -> None:
-        self._pipe, self.count = pipe, 0
+        self._pipe, self.count, self.head = pipe, 0, b""
 
     def read(self, size: int) -> bytes:
         data = self._pipe.read(size)
+        self.head = self.head or data[:_HEAD_BYTES]
         self.count += len(data)
         return data
 
@@ -106,21 +111,36 @@ class Film:
         try:
             container = av.open(self._source, format=format, options=options)
         except (av.error.FFmpegError, OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise FileError(f"cannot read {self._shown} as a picture or film: {reason}") from error
+            raise self._refused(error) from error
         if not container.streams.video:
             container.close()
             raise FileError(f"cannot read {self._shown}: it has no video stream")
         stream = container.streams.video[0]
         if not 0 < stream.width * stream.height <= MAX_FILE_PIXELS:
             container.close()
-            raise FileError(
-                f"cannot read {self._shown}: it claims {stream.width}x{stream.height} pixels; allowed: up to "
-                f"{MAX_FILE_PIXELS} in all"
-            )
+            raise self._too_large(stream.width, stream.height)
         stream.thread_type = "AUTO"
         stream.codec_context.thread_count = min(_THREADS, os.cpu_count() or 1)
         return container
+
+    def _refused(self, error: Exception) -> FileError:
+        """Why a film was not opened: of a y4m's size, which FFmpeg has no word for, or FFmpeg's own reason."""
+        head = b""
+        if isinstance(self._source, _Pipe):
+            head = self._source.head
+        elif os.path.isfile(self._source):
+            with open(self._source, "rb") as file:
+                head = file.read(_HEAD_BYTES)
+        claim = _Y4M_HEAD.match(head)
+        if claim is not None:
+            return self._too_large(*(side.decode("ascii", "replace") for side in claim.groups()))
+        reason = getattr(error, "strerror", None) or error
+        return FileError(f"cannot read {self._shown} as a picture or film: {reason}")
+
+    def _too_large(self, width: Any, height: Any) -> FileError:
+        return FileError(
+            f"cannot read {self._shown}: it claims {width}x{height} pixels; allowed: 1 to {MAX_FILE_PIXELS} in all"
+        )
 
     def _decoded(self, container: Any, stream: Any) -> Iterator[Any]:
         """Yield decoded frames until the end or a damage."""
@@ -159,7 +179,7 @@ class Film:
         why = "" if error is None else f" ({getattr(error, 'strerror', None) or error})"
         return FileError(
             f"cannot read {self._shown}: it is damaged or cut off after {float(end):.2f}{whole} seconds{why}; "
-            "damaged=True (--damaged) takes the frames before"
+            f"{TAKES_OTHERS}"
         )
 
 

@@ -20,7 +20,7 @@ from clquant.images.folders import files_below
 from clquant.images.moving import Frame
 from clquant.images.picture_files import MAX_FILE_PIXELS
 from clquant.runtime import FileError, InvalidArgument, open_session
-from clquant.video.films import MOST_FPS, Film
+from clquant.video.films import MOST_FPS, TAKES_OTHERS, Film
 from clquant.video.timing import MILLISECONDS, Timed, clipped, rounded, thinned
 
 DELAY_MS = 40  # of pictures that have no times of their own
@@ -49,8 +49,8 @@ class _AnimatedFile:
 
     once, seconds = False, Fraction(0)
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str, damaged: bool) -> None:
+        self._path, self._damaged = path, damaged
         about = moving.about(path, params.shown(path))
         self.width, self.height, self.plays = about.width, about.height, about.plays
         self.count: int | None = about.count
@@ -58,9 +58,15 @@ class _AnimatedFile:
 
     def timed(self) -> Iterator[Timed]:
         end = Fraction(0)
-        for frame in moving.frames(self._path, params.shown(self._path)):
-            begin, end = end, end + Fraction(frame.delay_ms, MILLISECONDS)
-            yield Timed(begin, end, partial(np.asarray, frame.pixels))
+        try:
+            for frame in moving.frames(self._path, params.shown(self._path)):
+                begin, end = end, end + Fraction(frame.delay_ms, MILLISECONDS)
+                yield Timed(begin, end, partial(np.asarray, frame.pixels))
+        except FileError as error:
+            if not end:
+                raise
+            if not self._damaged:
+                raise FileError(f"{error}; {TAKES_OTHERS}") from error
 
 
 class _Pictures:
@@ -140,7 +146,7 @@ class Frames:
         self._fps = None if fps is None else Fraction(params.real("fps", fps, 1e-3, MOST_FPS)).limit_denominator(10**6)
         self._start, self._end = _seconds("start", start), _seconds("end", end)
         if self._end is not None and self._end <= (self._start or 0):
-            raise InvalidArgument(f"end is {end} and start {start}; allowed: an end after the start")
+            raise InvalidArgument(f"end is {end} and start {start or 0}; allowed: an end after the start")
         self._damaged = params.boolean("damaged", damaged)
         self._given = source
         self._source = _opened(source, self._fps, self._start, raw, damaged)
@@ -260,7 +266,7 @@ def _opened(source: Any, fps: Fraction | None, start: Fraction | None, raw: Any,
     if raw is not None:
         return Film(path, params.shown(path), start, raw, damaged)
     try:
-        return _AnimatedFile(path)
+        return _AnimatedFile(path, damaged)
     except FileError as error:
         if not isinstance(error.__cause__, PIL.UnidentifiedImageError):
             raise

@@ -24,13 +24,14 @@ class _Change(NamedTuple):
     shape: tuple[int, ...]
     place: tuple[slice, slice]
     stays: npt.NDArray[np.uint8]
-    new: npt.NDArray[np.uint8]
+    new: npt.NDArray[np.void]
 
     @classmethod
     def of(cls, held: Held) -> _Change:
         pixels, place = held.frame.pixels, bounds(~held.stays)
         stays = held.stays[place]
-        return cls(held.frame.delay_ms, pixels.shape, place, np.packbits(stays), pixels[place][~stays])
+        new = _items(np.ascontiguousarray(pixels[place])).take(np.flatnonzero(~stays))
+        return cls(held.frame.delay_ms, pixels.shape, place, np.packbits(stays), new)
 
     def after(self, before: Held | None) -> Held:
         """The frame, given the one before."""
@@ -39,8 +40,14 @@ class _Change(NamedTuple):
         stays = np.ones(self.shape[:2], np.bool_)
         part = stays[self.place]
         part[...] = np.unpackbits(self.stays, count=part.size).reshape(part.shape)
-        pixels[self.place][~part] = self.new
+        _items(pixels)[np.flatnonzero(~stays)] = self.new
         return Held(Frame(pixels, self.delay_ms), stays)
+
+
+def _items(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.void]:
+    """Pixels in a row, each one item, which NumPy picks several times as fast as rows of channels."""
+    channels = pixels.shape[2] if pixels.ndim == 3 else 1
+    return pixels.reshape(-1).view(f"V{channels}")
 
 
 class Kept:

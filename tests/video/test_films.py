@@ -197,6 +197,16 @@ def test_a_y4m_that_ends_within_a_frame(piped, rng, tmp_path, monkeypatch):
         read(whole[:28])
 
 
+@pytest.mark.parametrize("size", ["W100000 H100000", "Ip W-5 H10"])
+@pytest.mark.parametrize("piped", [False, True])
+def test_a_y4m_of_absurd_size(size, piped, tmp_path, monkeypatch):
+    path = tmp_path / "a.y4m"
+    path.write_bytes(f"YUV4MPEG2 {size} F25:1\nFRAME\n".encode() + bytes(99))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+    with pytest.raises(FileError, match=r"it claims (100000x100000|-5x10) pixels; allowed: 1 to 536870912 in all"):
+        clquant.video.frames("-" if piped else path)
+
+
 def test_films_through_a_pipe(pictures, tmp_path):
     data = b"".join(picture.tobytes() for picture in pictures)
     command = [sys.executable, "-m", "clquant", "animate", "-", "--raw", "48x36", "--fps", "20", "-k", "256", "-q"]

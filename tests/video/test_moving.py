@@ -211,6 +211,27 @@ def test_every_command_begins_with_the_first_frame(hidden, count, plays, tmp_pat
             assert image.convert("RGB").getpixel((0, 0)) == (1, 0, 0)
 
 
+def test_a_frame_outside_its_screen_and_a_cut(rng, tmp_path):
+    """A GIF's frame that leaves the screen is cut there; of a file that ends early the frames before are had."""
+    colors = rng.integers(0, 256, (4, 3), np.uint8)
+    frames = [IndexedImage(rng.integers(0, 4, (8, 9)).astype(np.uint8), colors) for _ in range(3)]
+    data = animation_bytes(frames, "GIF")
+    second = data.index(b"\x2c", data.index(b"\x2c") + 1)
+    (tmp_path / "a.gif").write_bytes(data[: second + 1] + struct.pack("<HH", 4, 3) + data[second + 5 :])
+    shown = [frame.pixels for frame in clquant.video.frames(tmp_path / "a.gif")]
+    expected = frames[0].to_array()
+    expected[3:, 4:] = frames[1].to_array()[:5, :5]
+    assert np.array_equal(shown[1], expected)
+    (tmp_path / "b.gif").write_bytes(data[:-20])
+    with pytest.raises(FileError, match=r"truncated.*; damaged=True \(--damaged\) takes the frames before"):
+        list(clquant.video.frames(tmp_path / "b.gif"))
+    found = [frame.pixels for frame in clquant.video.frames(tmp_path / "b.gif", damaged=True)]
+    assert np.array_equal(found, [frame.to_array() for frame in frames[:2]])
+    (tmp_path / "c.gif").write_bytes(data[:30])
+    with pytest.raises(FileError):
+        list(clquant.video.frames(tmp_path / "c.gif", damaged=True))
+
+
 def test_still_pictures_and_no_pictures(tmp_path):
     PIL.Image.new("RGB", (3, 2), "red").save(tmp_path / "a.png")
     (frame,) = clquant.video.frames(tmp_path / "a.png")
