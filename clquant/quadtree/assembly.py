@@ -17,6 +17,7 @@ from clquant.images.lazy import BANDS_IN_MEMORY, Window
 from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.geometry import MAX_CHANNELS, cells, grid, morton, root_level
 from clquant.quadtree.leaf_list import record_dtype
+from clquant.quadtree.leaves import launch_leaves
 from clquant.quadtree.levels import Words, unpack
 from clquant.quadtree.plan import MAX_TILE_LEVEL, Plan, Region
 from clquant.quadtree.subtree import Subtree
@@ -164,12 +165,12 @@ def _finish(subtree: Subtree, job: TreeJob, count: int, on_device: bool) -> Deco
     leaves: Any
     if on_device:
         leaves = session.new_array((count,), dtype)
-        subtree.leaves(buffer_of(leaves))
+        launch_leaves(subtree.plan, subtree.buffers, buffer_of(leaves))
         session.hand_over(leaves)
     else:
         host = runtime.HostResult(session, (count,), dtype)
         records = host.room(subtree.scope, 0, count)
-        subtree.leaves(records)
+        launch_leaves(subtree.plan, subtree.buffers, records)
         host.store(subtree.scope, 0, count, records)
         leaves = host.array()
     return Decomposition(leaves, subtree.statistics() if job.levels else {})

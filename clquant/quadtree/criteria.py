@@ -61,14 +61,6 @@ def fixed_threshold(threshold: Any) -> int:
     return round(params.real("threshold", threshold, 0, MAX_THRESHOLD) * STEPS)  # by a power of two: exact
 
 
-def check_min_size(value: Any) -> int:
-    """Check `min_size`, a side in pixels, and return its level: the logarithm to base 2, 0..16."""
-    size = params.integer("min_size", value, 1, 65536)
-    if size & (size - 1):
-        raise InvalidArgument(f"min_size is {size}; allowed: a power of two from 1 to 65536")
-    return size.bit_length() - 1
-
-
 def _check_weights(weights: Any, channels: int) -> tuple[int, ...]:
     array = isinstance(weights, np.ndarray) and weights.ndim == 1
     if not array and (not isinstance(weights, Sequence) or isinstance(weights, str | bytes)):
@@ -93,7 +85,10 @@ def check(
     height, width, channels = shape
     steps = fixed_threshold(threshold)
     chosen = params.choice("criterion", name, CRITERIA)
-    floor_level = check_min_size(min_size)
+    size = params.integer("min_size", min_size, 1, 65536)
+    if size & (size - 1):
+        raise InvalidArgument(f"min_size is {size}; allowed: a power of two from 1 to 65536")
+    floor_level = size.bit_length() - 1
     if max_depth is not None:
         depth = params.integer("max_depth", max_depth, 0)
         floor_level = max(floor_level, root_level(height, width) - depth)

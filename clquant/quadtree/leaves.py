@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from clquant import runtime
-from clquant.quadtree.plan import Launch, Plan, is_vector_cpu, tiles_at_once
+from clquant.quadtree.plan import Plan, is_vector_cpu, tiles_at_once
 
 MAX_LISTED = 8  # tiles whose leaves per work-item of the form for CPUs lists, one after another
 
@@ -26,8 +26,8 @@ def leaf_level(limits: runtime.Limits, channels: int, tile: int) -> int:
     return 3
 
 
-def leaves_launch(plan: Plan, buffers: Mapping[str, runtime.Buffer], records: runtime.Buffer) -> Launch:
-    """Return the launch of `quadtree_leaves`, which writes the leaves to `records`."""
+def launch_leaves(plan: Plan, buffers: Mapping[str, runtime.Buffer], records: runtime.Buffer) -> None:
+    """Queue `quadtree_leaves`, which writes the leaves to `records`, x and y in the whole picture's pixels."""
     session = plan.session
     variant = session.choose(VARIANTS)
     lanes, tiles = variant.name == "lanes", plan.cells[plan.tile]
@@ -37,4 +37,4 @@ def leaves_launch(plan: Plan, buffers: Mapping[str, runtime.Buffer], records: ru
     kernel, group = plan.kernel(variant.file, "quadtree_leaves", wanted, **constants)
     groups = -(-tiles // tiles_at_once(session.limits, tiles, MAX_LISTED)) if lanes else tiles
     known = {**plan.arguments(), **buffers, "leaves": records}
-    return Launch(kernel, groups * group, group, kernel.among(known))
+    session.launch(kernel, groups * group, group, **kernel.among(known))

@@ -137,36 +137,16 @@ class Kinds:
         return np.where(exists, own, np.uint8(INSIDE))
 
 
-class CompleteStatistics:
-    """Statistics from a bottom-up reduction, `words` by level from 1 on; `inside` keeps those within leaves."""
-
-    def __init__(
-        self, pixels: npt.NDArray[np.uint8], words: dict[int, Words], leaves: npt.NDArray[np.void], inside: bool
-    ) -> None:
-        self.pixels, self.words, self.inside = pixels, words, inside
-        self.kinds = Kinds(pixels.shape[0], pixels.shape[1], leaves)
-
-    def level(self, level: int) -> Level:
-        """Return a level like `Statistics.level`."""
-        height, width = self.pixels.shape[:2]
-        kinds = self.kinds.level(level)
-        if level == 0:
-            pixels = self.pixels if self.inside else self.pixels * (kinds != INSIDE)[..., None]
-            sums = pixels.astype(np.uint64)
-            squares = sums * sums
-        else:
-            words = self.words[level] if self.inside else self.words[level] * (kinds != INSIDE)
-            sums, squares = (np.moveaxis(part, 0, -1) for part in unpack(words))
-        return Level(1 << level, kinds, grid_pixels(height, width, level), sums, squares)
-
-
 class LeafStatistics:
-    """Statistics of a tree's own nodes, summed from those of its leaves, which are in Morton order."""
+    """Statistics of a tree's own nodes in the picture that its leaves, in Morton order, paint with their means."""
 
-    def __init__(self, height: int, width: int, leaves: npt.NDArray[np.void], sums: Sums, squares: Sums) -> None:
-        self.height, self.width = height, width
-        self.leaves, self.sums, self.squares = leaves, sums, squares
+    def __init__(self, height: int, width: int, channels: int, leaves: npt.NDArray[np.void]) -> None:
+        self.height, self.width, self.leaves = height, width, leaves
         self.kinds = Kinds(height, width, leaves)
+        x, y, size = (leaves[name].astype(np.int64) for name in ("x", "y", "size"))
+        n = node_pixels(x, y, size, height, width).astype(np.uint64)[:, None]
+        means = leaves["mean"].reshape(len(leaves), channels).astype(np.uint64)
+        self.sums, self.squares = means * n, means * means * n
 
     def level(self, level: int) -> Level:
         """Return a level like `Statistics.level`; sums and squares are 0 inside greater leaves."""
@@ -183,11 +163,3 @@ class LeafStatistics:
             sums[at] = np.add.reduceat(self.sums[within], starts, axis=0)
             squares[at] = np.add.reduceat(self.squares[within], starts, axis=0)
         return Level(size, self.kinds.level(level), grid_pixels(self.height, self.width, level), sums, squares)
-
-
-def rendered_statistics(height: int, width: int, channels: int, leaves: npt.NDArray[np.void]) -> LeafStatistics:
-    """Return the statistics of the picture that leaves, in Morton order, paint with their means."""
-    x, y, size = (leaves[name].astype(np.int64) for name in ("x", "y", "size"))
-    n = node_pixels(x, y, size, height, width).astype(np.uint64)[:, None]
-    means = leaves["mean"].reshape(len(leaves), channels).astype(np.uint64)
-    return LeafStatistics(height, width, leaves, means * n, means * means * n)

@@ -14,9 +14,9 @@ from clquant import images, runtime
 from clquant.images import Picture
 from clquant.quadtree import figures
 from clquant.quadtree.assembly import Decomposition, TreeJob, decompose
-from clquant.quadtree.geometry import MAX_CHANNELS
+from clquant.quadtree.geometry import MAX_CHANNELS, grid_pixels
 from clquant.quadtree.leaf_list import LeafList
-from clquant.quadtree.levels import CompleteStatistics, Level
+from clquant.quadtree.levels import INSIDE, Kinds, Level, Words, unpack
 
 Pixels = npt.NDArray[np.uint8]
 BYTES_PER_THREAD = 1 << 24  # that a thread copies: fewer take longer to hand over
@@ -69,17 +69,28 @@ class PictureStatistics:
         self._gray, self._criterion = job.picture.gray, job.criterion
         self._leaves = leaves
         self._queue = queue
-        self._made: CompleteStatistics | None = None
+        self._made: tuple[dict[int, Words], Kinds] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_queue": None, "_made": None}
 
     def level(self, level: int) -> Level:
         """Return a level like `clquant.quadtree.levels.Statistics.level`."""
+        height, width, _ = self.pixels.shape
         if self._made is None:
             found = self._decomposed(TreeJob(self._picture(), self._criterion, levels=True))
-            self._made = CompleteStatistics(self.pixels, found.words, self._leaves, self.complete)
-        return self._made.level(level)
+            self._made = found.words, Kinds(height, width, self._leaves)
+        kinds = self._made[1].level(level)
+        values = self._made[0][level] if level else np.moveaxis(self.pixels, -1, 0)
+        if not self.complete:
+            values = values * (kinds != INSIDE)
+        if level:
+            sums, squares = unpack(values)
+        else:
+            sums = values.astype(np.uint64)
+            squares = sums * sums
+        places = kinds, grid_pixels(height, width, level)
+        return Level(1 << level, *places, np.moveaxis(sums, 0, -1), np.moveaxis(squares, 0, -1))
 
     def leaves_down_to(self, level: int) -> LeafList:
         """The leaves of the tree that ends at a level: what is still to be split is a leaf there."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,15 +13,6 @@ from clquant.quadtree.geometry import cells
 
 STOP = np.uint32(1 << 31)  # of a node that stops a split
 MAX_TILE_LEVEL = 6  # tiles of 64 pixels per side; forms other than the portable one are for these
-
-
-class Launch(NamedTuple):
-    """Arguments of `Session.launch`: a kernel, its work-items, the size of its work-groups, its arguments by name."""
-
-    kernel: runtime.Kernel
-    items: int | tuple[int, ...]
-    group: int | tuple[int, ...]
-    arguments: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -82,12 +72,6 @@ class Plan:
             return self.session.program(file, **constants, GROUP=group).kernel(name)
 
         return runtime.kernel_for_group(self.session, wanted, build)
-
-    def form(self, variants: Sequence[runtime.Variant]) -> runtime.Variant:
-        """The device's form of a kernel of tiles; forms other than the portable one are for the largest, of sums."""
-        if self.criterion.name == "range" or self.tile < MAX_TILE_LEVEL:
-            return variants[-1]
-        return self.session.choose(variants)
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments that the kernels of tiles and leaves share, by name."""

@@ -14,12 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import runtime
-from clquant.quadtree import tiles
 from clquant.quadtree.geometry import grid
-from clquant.quadtree.leaves import leaves_launch
 from clquant.quadtree.levels import Words
-from clquant.quadtree.plan import STOP, Launch, Plan
-from clquant.quadtree.upper import FEW_NODES, PACKED, PAIRS, Places, upper_launch
+from clquant.quadtree.plan import STOP, Plan
+from clquant.quadtree.tiles import launch_tiles
+from clquant.quadtree.upper import FEW_NODES, PACKED, PAIRS, Places, launch_upper
 
 COUNT_MASK = np.uint32(STOP - 1)
 
@@ -61,22 +60,19 @@ class Subtree:
 
     def reduce(self) -> None:
         """Queue every level bottom-up (Masina and Stedile, Algorithm 2 and section 5)."""
-        self._queue(tiles.tiles_launch(self.plan, self.buffers, self.store_low))
+        launch_tiles(self.plan, self.buffers, self.store_low)
         level = self.plan.tile + 1
         while level <= self.plan.last:
             levels = self.plan.last + 1 - level if self.plan.cells[level] <= FEW_NODES else 1
-            self._queue(self._upper(level, levels))
+            self._reduce_upper(level, levels)
             level += levels
 
-    def _queue(self, launch: Launch) -> None:
-        self.session.launch(launch.kernel, launch.items, launch.group, **launch.arguments)
-
-    def _upper(self, level: int, levels: int) -> Launch:
+    def _reduce_upper(self, level: int, levels: int) -> None:
         plan = self.plan
         shape = plan.region.height, plan.region.width, plan.channels
         kind = PACKED if level == plan.tile + 1 else PAIRS
         places, no_means = (self._places(level - 1), self._places(level)), self.buffers["flags"]
-        return upper_launch(self.session, plan.criterion, shape, level, levels, kind, *places, no_means)
+        launch_upper(self.session, plan.criterion, shape, level, levels, kind, *places, no_means)
 
     def _places(self, level: int) -> Places:
         """Buffers and offsets of a level from the tiles' up."""
@@ -91,10 +87,6 @@ class Subtree:
         """Number of leaves; waits for the reduction."""
         at = 4 * self.plan.cells_from(3, self.plan.last)
         return int(self.session.download(self.buffers["nodes"], 1, np.uint32, at)[0] & COUNT_MASK)
-
-    def leaves(self, records: runtime.Buffer) -> None:
-        """Queue the writing of `count()` records in Morton order, x and y in the whole picture's pixels."""
-        self._queue(leaves_launch(self.plan, self.buffers, records))
 
     def statistics(self) -> dict[int, Words]:
         """Return every level's words from 1 on, without luma; needs `store_low`."""

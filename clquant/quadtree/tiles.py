@@ -8,7 +8,7 @@ import numpy as np
 
 from clquant import runtime
 from clquant.quadtree.geometry import grid
-from clquant.quadtree.plan import Launch, Plan, is_vector_cpu, tiles_at_once
+from clquant.quadtree.plan import MAX_TILE_LEVEL, Plan, is_vector_cpu, tiles_at_once
 
 # The form for CPUs does not load pixels in words, so that ALIGNED makes no difference: one build does for all.
 VARIANTS = (
@@ -23,9 +23,11 @@ def max_tiles(limits: runtime.Limits, bands: int) -> int:
     return max(min(8, min(limits.local_memory, 32768) // (nodes * (8 * bands + 4))), 1)
 
 
-def tiles_launch(plan: Plan, buffers: Mapping[str, runtime.Buffer], store_low: bool) -> Launch:
-    """Return the launch of `quadtree_tiles`; `low` gets the statistics of levels 1 and 2 if `store_low`."""
-    variant = plan.form(VARIANTS)
+def launch_tiles(plan: Plan, buffers: Mapping[str, runtime.Buffer], store_low: bool) -> None:
+    """Queue `quadtree_tiles`; `low` gets the statistics of levels 1 and 2 if `store_low`."""
+    # The form for CPUs is for the largest tiles, of sums.
+    is_plain = plan.criterion.name == "range" or plan.tile < MAX_TILE_LEVEL
+    variant = VARIANTS[-1] if is_plain else plan.session.choose(VARIANTS)
     lanes = variant.name == "lanes"
     limits = plan.session.limits
     most = max_tiles(limits, plan.bands) if lanes else 1
@@ -35,4 +37,4 @@ def tiles_launch(plan: Plan, buffers: Mapping[str, runtime.Buffer], store_low: b
     rows, columns = grid(plan.region.height, plan.region.width, plan.tile)
     across = tiles_at_once(limits, plan.cells[plan.tile], most)
     known = {**plan.arguments(), **buffers, "across": np.uint32(across)}
-    return Launch(kernel, rows * -(-columns // across) * group, group, kernel.among(known))
+    plan.session.launch(kernel, rows * -(-columns // across) * group, group, **kernel.among(known))

@@ -16,7 +16,7 @@ from clquant.quadtree import figures, files, geojson, paper_layout, render
 from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.geometry import Integers, root_level
 from clquant.quadtree.leaf_list import LeafList, pixel_places
-from clquant.quadtree.levels import Lazy, Levels, Statistics, rendered_statistics
+from clquant.quadtree.levels import Lazy, LeafStatistics, Levels, Statistics
 from clquant.quadtree.picture_statistics import PictureStatistics
 from clquant.runtime import InvalidArgument, InvalidType, Session, open_session
 
@@ -58,7 +58,7 @@ class Quadtree:
         self._picture = statistics
         self.exact = statistics is not None
         self.complete = statistics is not None and statistics.complete
-        self._statistics: Statistics = statistics or rendered_statistics(*shape, leaves)
+        self._statistics: Statistics = statistics or LeafStatistics(*shape, leaves)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -294,8 +294,7 @@ class Quadtree:
         ------
         InvalidArgument, InvalidType
         """
-        how = render.outline_paint(image, color, self.height, self.width)
-        return render.paint(self._session(), self._list, how)
+        return render.outlined(self._session(), self._list, image, color)
 
     def frames(self) -> Sequence[npt.NDArray[np.uint8]]:
         """One picture per depth, root first; the last is `render()`.

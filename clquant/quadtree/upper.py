@@ -13,7 +13,7 @@ from clquant import runtime
 from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.geometry import cells, grid, root_level
 from clquant.quadtree.leaf_list import record_dtype
-from clquant.quadtree.plan import STOP, Launch
+from clquant.quadtree.plan import STOP
 
 Statistics = npt.NDArray[np.uint64]
 Nodes = npt.NDArray[np.uint32]
@@ -26,7 +26,7 @@ FEW_NODES = 256
 GROUP = 64
 
 
-def upper_launch(
+def launch_upper(
     session: runtime.Session,
     criterion: Criterion,
     shape: tuple[int, int, int],
@@ -37,8 +37,8 @@ def upper_launch(
     made: Places,
     means: runtime.Buffer,
     scale: int = 1,
-) -> Launch:
-    """Return the launch that makes levels from `first` on of (height, width, channels) pixels of those `below`."""
+) -> None:
+    """Queue the making of levels from `first` on, of (height, width, channels) pixels, of those `below`."""
     # `kind` is `BELOW` of the kernel file; `scale` are steps of the pixels' values in an 8-bit gray level.
     height, width, channels = shape
     constants = {**criterion.constants(channels), "TILE_LEVEL": 4, "BELOW": kind, "DEEP": int(scale > 1)}
@@ -54,8 +54,7 @@ def upper_launch(
     bound = criterion.bound * (scale if criterion.name == "range" else scale**2)
     given["bound"] = np.array([bound >> 64, bound % 2**64], np.uint64)
     given["means"] = means
-    items = group if levels > 1 else cells(height, width, first)
-    return Launch(kernel, items, group, given)
+    session.launch(kernel, group if levels > 1 else cells(height, width, first), group, **given)
 
 
 def reduce_levels(
@@ -76,8 +75,7 @@ def reduce_levels(
         sizes = {"stats": 16 * bands, "nodes": 4, "extents": 4 * bands}
         made: Places = {name: (scope.empty(nbytes * count), 0) for name, nbytes in sizes.items()}
         means = scope.empty(channels * count if scale > 1 else 1)
-        launch = upper_launch(session, criterion, shape, level, 1, kind, below, made, means, scale)
-        session.launch(launch.kernel, launch.items, launch.group, **launch.arguments)
+        launch_upper(session, criterion, shape, level, 1, kind, below, made, means, scale)
         yield level, made, means
         below, kind = made, PAIRS
 
