@@ -75,7 +75,11 @@ def test_the_wheel_holds_every_module_kernel_and_data_file(distributions):
     (wheel,) = distributions.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     package = ROOT / "clquant"
-    wanted = {p.relative_to(ROOT).as_posix() for p in package.rglob("*") if p.suffix in (".py", ".npz", ".typed")}
+    wanted = {
+        p.relative_to(ROOT).as_posix()
+        for p in package.rglob("*")
+        if p.suffix in (".py", ".npz", ".html", ".json", ".typed")
+    }
     assert wanted <= names
     assert {f"clquant/kernels/{name}" for name in kernels()} <= names
     assert not any(name.startswith(("tests/", "benchmarks/", "portability/")) for name in names)

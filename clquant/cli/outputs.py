@@ -87,7 +87,6 @@ class Outputs:
         if not os.path.isdir(output) and _names_a_file(output):
             raise InvalidArgument(f"output {output!r} names a file, but {why} need a folder (end it with /)")
         target = files.path_of(output, option) / source.relative.parent / name
-        _check_can_make(target.parent)
         return self._checked(str(target), option, suffixes, source)
 
     def _checked(self, target: str, option: str, suffixes: Collection[str] | None, source: Source | None) -> str:
@@ -106,6 +105,7 @@ class Outputs:
         if place in self._taken:
             raise InvalidArgument(f"two results would both be written to {target!r}; name folders apart, or rename one")
         self._taken.add(place)
+        _check_can_write(target)
         return target
 
 
@@ -139,7 +139,7 @@ def named(template: str | None, default: Naming, **fields: Any) -> Naming:
         known = {"stem": source.stem, "suffix": suffix, "number": number, **fields}
         try:
             made = template.format_map(known)
-        except (KeyError, IndexError, ValueError, AttributeError, TypeError) as error:
+        except (KeyError, IndexError, ValueError, AttributeError, TypeError, MemoryError) as error:
             allowed = ", ".join(f"{{{field}}}" for field in known)
             raise InvalidArgument(f"--name is {template!r}; allowed: the text of a file name with {allowed}") from error
         makes = f"--name is {template!r}, which makes {made!r}"
@@ -259,9 +259,11 @@ def _names_a_file(output: str) -> bool:
     return suffix in PIL.Image.registered_extensions() or suffix in (".six", ".sixel", ".clvq", ".clqt", ".zarr")
 
 
-def _check_can_make(folder: pathlib.Path) -> None:
-    """Refuse a folder that cannot be made before there is work: below a file, or where nothing may be written."""
-    there = folder
+def _check_can_write(target: str) -> None:
+    """Refuse what cannot be written before there is work: a read-only file, or a folder that is so or below a file."""
+    if os.path.exists(target) and not os.access(target, os.W_OK):
+        raise FileError(f"cannot write {target!r}: it is read-only")
+    folder = there = pathlib.Path(os.path.realpath(target) if os.path.islink(target) else target).parent
     while not os.path.exists(there) and there != there.parent:
         there = there.parent
     if not os.path.isdir(there):

@@ -111,6 +111,27 @@ def test_companions_that_macos_writes_are_no_pictures(folder):
     assert [path.name for path in (folder / "out").iterdir()] == ["p-256.png"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["palette", "a.png", "-o", "one/x.png"], "cannot write into the folder 'one': permission denied"),
+        (["palette", "a.png", "-o", "one/new/"], "cannot write into the folder 'one': permission denied"),
+        (["palette", "one"], "cannot write into the folder 'one': permission denied"),
+        (["palette", "a.png", "--save-palette", "one/x.gpl"], "cannot write into the folder 'one'"),
+        (["quadtree", "a.png", "--save", "one/x.clqt"], "cannot write into the folder 'one'"),
+        (["compare", "a.png", "--html", "one/x.html"], "cannot write into the folder 'one'"),
+        (["tileset", "a.png", "--map", "one/x.csv"], "cannot write into the folder 'one'"),
+        (["palette", "a.png", "-o", "one/p.png"], "cannot write 'one/p.png': it is read-only"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_written_is_said_before_the_work(folder, arguments, message, capsys, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, _: "one" not in str(path))  # the superuser may write anywhere
+    before = contents(folder)
+    assert message in refused(capsys, *arguments)
+    assert contents(folder) == before
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("make", "arguments", "message"),
