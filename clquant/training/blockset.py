@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -71,7 +72,7 @@ class _Spacing:
         return which + int(self.numbers(which) < number)
 
 
-class Blocks:
+class Blocks(abc.ABC):
     """Numbered blocks, of which samples are taken to the device."""
 
     def __init__(self, shape: BlockShape, count: int, weights: npt.NDArray[np.uint16] | None) -> None:
@@ -97,13 +98,13 @@ class Blocks:
         numbers = spacing.numbers(np.arange(size))
         return self._at(scope, numbers if able is None else able[numbers])
 
+    @abc.abstractmethod
     def _whole(self, scope: Scope) -> BlockSet:
         """Return all blocks that have weight, or all."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _at(self, scope: Scope, places: npt.NDArray[np.int64]) -> BlockSet:
         """Return some blocks by their increasing numbers, with their weights."""
-        raise NotImplementedError
 
 
 class BlockSet(Blocks):

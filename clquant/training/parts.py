@@ -7,6 +7,7 @@ steps on these ask nobody. What a part holds on its device stays there between s
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import functools
 import itertools
@@ -14,13 +15,13 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant.images import Picture
-from clquant.runtime import DeviceError, DeviceMemoryError, Scope, Session, open_session, seed_key
+from clquant.runtime import DeviceMemoryError, Scope, Session, open_session, seed_key
 from clquant.training.blocks import BlockShape
 from clquant.training.blockset import Blocks, BlockSet
 from clquant.training.lloyd import PLACE_BITS, PLACE_MASK, Lloyd
@@ -28,6 +29,7 @@ from clquant.training.search import Codewords
 
 Rows = npt.NDArray[np.integer[Any]]
 Weights = npt.NDArray[np.uint16]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -92,16 +94,15 @@ class Part:
 
     def sums(self, codebook: Rows, capacity: int) -> npt.NDArray[np.uint64]:
         """Sums of the blocks of each codeword, (size, K + 1), the last column their weights."""
-        found: npt.NDArray[np.uint64] = self._found("sums", capacity, codebook)
-        return found
+        return self._found(Lloyd.read_totals, capacity, codebook)
 
     def squares(self, capacity: int) -> int:
         """The weighted sum of the blocks' squared lengths."""
-        return int(self._found("squares", capacity))
+        return self._found(Lloyd.squares, capacity)
 
     def worst(self, codebook: Rows, capacity: int) -> Worst:
         """Find each codeword's worst block, if any codeword is dead."""
-        levels, places = self._found("worst", capacity, codebook)
+        levels, places = self._found(Lloyd.read_worst, capacity, codebook)
         places = np.where(levels > 0, places, 0)
         return Worst(levels, self.first + places, self.rows(places))
 
@@ -118,24 +119,22 @@ class Part:
         picture = Picture(height, width, channels, channels == 1, array=self.pixels)
         return BlockSet.of_pictures(session, scope, [picture], self.weights, self.shape)
 
-    def _found(self, method: str, capacity: int, *args: Any) -> Any:
-        """Call a method of `_OnDevice`; if room is short, idle parts of this process give up theirs."""
+    def _found(self, asked: Callable[[Lloyd], T], capacity: int, codebook: Rows | None = None) -> T:
+        """What steps on the blocks find; if room is short, idle parts of this process give up theirs."""
         with self._lock:
             try:
-                return getattr(self._ready(capacity), method)(*args)
+                return asked(self._lloyd(capacity, codebook))
             except DeviceMemoryError:
                 self._on_device = None
                 for other in list(_ON_DEVICES - {self}):
                     other._release_if_idle()
-                return getattr(self._ready(capacity), method)(*args)
+                return asked(self._lloyd(capacity, codebook))
 
-    def _ready(self, capacity: int) -> _OnDevice:
-        """Return the buffers for codebooks of so many codewords."""
+    def _lloyd(self, capacity: int, codebook: Rows | None) -> Lloyd:
         if self._on_device is None:
             self._on_device = _OnDevice(self)
             _ON_DEVICES.add(self)
-        self._on_device.prepare(capacity)
-        return self._on_device
+        return self._on_device.lloyd(capacity, codebook)
 
     def _release_if_idle(self) -> None:
         if self._lock.acquire(blocking=False):
@@ -160,32 +159,19 @@ class _OnDevice:
             session.finish()
             weakref.finalize(self, inside.pop_all().close)
 
-    def prepare(self, capacity: int) -> None:
+    def lloyd(self, capacity: int, codebook: Rows | None) -> Lloyd:
+        """Steps with room for so many codewords, which know the statistics of a codebook, if one is given."""
         if capacity > self._capacity:
             self._words = Codewords(self._session, self._scope, self._blocks.shape, capacity)
             self._lloyd = Lloyd(self._session, self._scope, self._blocks, self._words, seed_key(0))
             self._session.finish()
             self._capacity, self._searched = capacity, None
-
-    def squares(self) -> int:
-        return self._lloyd.squares()
-
-    def sums(self, codebook: Rows) -> npt.NDArray[np.uint64]:
-        self._search(codebook)
-        return self._lloyd.read_totals()
-
-    def worst(self, codebook: Rows) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-        self._search(codebook)
-        return self._lloyd.read_worst()
-
-    def _search(self, codebook: Rows) -> None:
-        given = codebook.tobytes()
-        if given == self._searched:
-            return
-        self._session.write(self._words.moved, np.ascontiguousarray(codebook))
-        self._words.commit(len(codebook))
-        self._lloyd.queue_statistics()
-        self._searched = given
+        if codebook is not None and codebook.tobytes() != self._searched:
+            self._session.write(self._words.moved, np.ascontiguousarray(codebook))
+            self._words.commit(len(codebook))
+            self._lloyd.queue_statistics()
+            self._searched = codebook.tobytes()
+        return self._lloyd
 
 
 def blocks_at(pixels: npt.NDArray[np.integer[Any]], shape: BlockShape, places: npt.NDArray[np.int64]) -> Rows:
@@ -208,13 +194,13 @@ class Parts(Blocks):
         super().__init__(shape, int(self.starts[-1]), weights)
         self.session = session
 
+    @abc.abstractmethod
     def reduced(self, method: str, *args: Any) -> Any:
-        """Call a method of each part, and merge the results by `part.MERGES`."""
-        raise NotImplementedError
+        """Call a method of each part, and merge the results by `MERGES`."""
 
+    @abc.abstractmethod
     def picked(self, wanted: dict[int, npt.NDArray[np.int64]]) -> Sequence[Rows]:
         """Return blocks of some parts by their places in these."""
-        raise NotImplementedError
 
     def sums(self, codebook: Rows, capacity: int) -> npt.NDArray[np.uint64]:
         """Add up `Part.sums` for a codebook (size, K)."""
@@ -259,8 +245,6 @@ class PartedLloyd(Lloyd):
     ) -> None:
         empty = np.zeros((words.capacity, blocks.shape.components), blocks.shape.dtype)
         self._worst_rows = BlockSet.of_rows(session, scope, blocks.shape, empty, None)
-        if len(self._worst_rows.pieces) != 1:
-            raise DeviceError(f"the device holds no {words.capacity} codewords of {blocks.shape.components} bytes")
         self._parts = blocks
         self._answers: dict[str, tuple[bytes, Any]] = {}
         super().__init__(session, scope, self._worst_rows, words, key, blocks.total_weight)

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from clquant.runtime import (
     Buffer,
-    InvalidArgument,
     Kernel,
     Limits,
     LocalMemory,
@@ -97,7 +96,9 @@ class Search:
             self._arithmetic = LONGS
         self._score_bytes = 8 if shape.is_deep else 4
         self._limbs = 2 if self._tensor and shape.is_deep else 1  # bytes of a component that are operands of their own
-        self._check_bounds()
+        largest = shape.largest**2 * shape.components
+        assert largest < {FLOATS: 1 << 24, INTEGERS: 1 << 30, LONGS: 1 << 62}[self._arithmetic]  # else not exact
+        assert 1 <= self._capacity <= MAX_CODEBOOK
         self._step = 8 if self._tensor else _SPAN
         most = -(-self._capacity // self._step) * self._step
         if self._tensor:
@@ -110,14 +111,6 @@ class Search:
         if not isinstance(codebook, int):
             self._codebook = scope.copy_of(codebook)
             self.load(self._codebook, len(codebook))
-
-    def _check_bounds(self) -> None:
-        """The bounds that cl/training/search.cl proves exactness from."""
-        largest = self._shape.largest**2 * self._shape.components
-        if largest >= {FLOATS: 1 << 24, INTEGERS: 1 << 30, LONGS: 1 << 62}[self._arithmetic]:
-            raise InvalidArgument(f"blocks have {self._shape.components} components; allowed: at most 2048")
-        if not 1 <= self._capacity <= MAX_CODEBOOK:
-            raise InvalidArgument(f"the codebook has {self._capacity} codewords; allowed: at most {MAX_CODEBOOK}")
 
     def _operand_layout(self) -> tuple[int, int, type[np.generic]]:
         """The order of the operands, components of a codeword in it, and what they are."""
@@ -161,16 +154,8 @@ class Search:
         kernel = self._session.program("training/search_operands.cl", **constants).kernel("vq_operands")
         group = self._session.work_group_size(kernel, self._session.tuned("vq.train_group"))
         sizes = np.uint32(first), np.uint32(size), np.uint32(self._padded)
-        return (
-            kernel,
-            self._padded * -(-self._width // 4),
-            group,
-            codebook,
-            *sizes,
-            self._operands,
-            self._biases,
-            kept or codebook,
-        )
+        given = codebook, *sizes, self._operands, self._biases, kept or codebook
+        return kernel, self._padded * -(-self._width // 4), group, *given
 
     def _bias_type(self) -> tuple[str, int]:
         """The OpenCL C type of biases, and the bias of codewords that are there as padding."""
@@ -267,8 +252,7 @@ class Search:
         """Set the number of codewords in local memory at a time, and the scale by which keys are exact."""
         components = self._shape.components
         self._log_scale = ((2**31 - 1) // (_SQUARE * components + 1)).bit_length() - 1
-        if (_SQUARE * components + 1) << self._log_scale >= 1 << 31:
-            raise InvalidArgument(f"blocks have {components} components; allowed: at most 2048")
+        assert (_SQUARE * components + 1) << self._log_scale < 1 << 31  # else keys were not exact
         each = 16 * self._limbs * -(-components // 16) + self._score_bytes
         room = max(8, min(self._session.limits.local_memory, _LOCAL_BYTES) // each // 8 * 8)
         self._tile = min(room, most) if self._shape.is_deep else min(room, most, 1 << self._log_scale)

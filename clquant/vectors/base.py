@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import os
 from typing import Any, TypeVar
 
@@ -19,7 +20,7 @@ from clquant.vectors.saved import Arrays, State, read, write
 Q = TypeVar("Q", bound="RowQuantizer")
 
 
-class RowQuantizer(Estimator):
+class RowQuantizer(Estimator, abc.ABC):
     """Base of `VectorQuantizer` and of the quantizers of several codebooks."""
 
     _kind: str | None = None  # of estimators, for scikit-learn
@@ -97,9 +98,9 @@ class RowQuantizer(Estimator):
         """
         return self.fit(X, y, sample_weight).transform(X)
 
+    @abc.abstractmethod
     def transform(self, X: Any) -> Any:
         """See the classes."""
-        raise NotImplementedError
 
     def score(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> float:  # noqa: ARG002
         """Minus the sum of squared distances of rows to their codewords, or to what their codes stand for.
@@ -176,21 +177,21 @@ class RowQuantizer(Estimator):
             raise FormatError(f"{what} is no saved {cls.__name__}: {error}") from error
         return made
 
+    @abc.abstractmethod
     def _fit(self, source: RowSource, sample_weight: Any, progress: ProgressCallback | None, memory: int) -> None:
         """Check the parameters, train, and keep what was learned."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _squared_error(self, source: RowSource, sample_weight: Any) -> float:
         """The weighted sum of squared distances."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _state(self) -> tuple[State, Arrays]:
         """Return the learned attributes, as JSON and arrays."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _restore(self, state: State, arrays: Arrays) -> None:
         """Take what `_state` gave; `ValueError` if it is not that."""
-        raise NotImplementedError
 
     def _given(self, rows: Any) -> RowSource:
         """Rows to be looked at by the codewords."""

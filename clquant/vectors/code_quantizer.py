@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -120,9 +121,9 @@ class CodeQuantizer(RowQuantizer):
         self._check_fitted("codebooks_")
         return self._rows(checked_numbers(numbers, len(self._parts), self._bits()))
 
+    @abc.abstractmethod
     def _rows(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The rows of some numbers."""
-        raise NotImplementedError
 
     def _given(self, rows: Any) -> RowSource:
         source = super()._given(rows)
@@ -130,9 +131,9 @@ class CodeQuantizer(RowQuantizer):
             part.queue = self.queue
         return source
 
+    @abc.abstractmethod
     def _labels(self, source: RowSource) -> Iterator[Labels]:
         """The numbers of rows that are in memory in each codebook, one after the other."""
-        raise NotImplementedError
 
     def _packed(self, source: RowSource, bits: int, width: int, dtype: np.dtype[Any]) -> npt.NDArray[Any] | Array:
         """The numbers of rows in so many bits each, (n, width) of a dtype, where the rows are."""

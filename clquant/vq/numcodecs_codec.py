@@ -32,14 +32,9 @@ class ClvqNumcodec(Codec):
     codec_id = CODEC_NAME
 
     def __init__(self, codebook: VQCodec | str, embed: bool = False) -> None:
-        self._coder = ChunkCoder(register_codebook(codebook) if isinstance(codebook, VQCodec) else codebook, embed)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return what an array's metadata says of the codec."""
-        return {"id": CODEC_NAME, "codebook": self._coder.codebook, "embed": self._coder.embed}
-
-    def __repr__(self) -> str:
-        return f"ClvqNumcodec(codebook={self._coder.codebook!r}, embed={self._coder.embed})"
+        # What an array's metadata says of the codec is its public attributes.
+        self.codebook, self.embed = register_codebook(codebook) if isinstance(codebook, VQCodec) else codebook, embed
+        self._coder = ChunkCoder(self.codebook, embed)
 
     def encode(self, buf: Any) -> bytes:
         """Code a chunk of uint8, in C order and of the chunk's shape, as a .clvq file."""

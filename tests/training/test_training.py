@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from clquant import VQCodec, images, runtime
 from clquant.training import lloyd, training
+from clquant.training import search as search_module
 from clquant.training.blocks import BlockShape
 from clquant.training.blockset import BlockSet
 from clquant.training.selection import Selection
@@ -240,38 +242,37 @@ def test_blocks_beyond_what_sums_of_squares_hold_are_refused(queue: Any) -> None
         BlockSet(session, scope, BlockShape(16, 16, 4), 1 << 40, None)
 
 
-def test_operands_for_tensor_cores(queue: Any, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("bits", [8, 16])
+def test_operands_for_tensor_cores(
+    queue: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, bits: int
+) -> None:
     """What cl/training/search_mma.cl is given, which no device of the tests runs."""
-    session, size, components, tile, log_scale = runtime.open_session(queue), 21, 27, 16, 9
-    padded, chunks = 24, 2
-    codebook = rng.integers(0, 256, (size, components), np.uint8)
-    constants = {
-        "P": 3,
-        "Q": 3,
-        "C": 3,
-        "ALIGNED": 0,
-        "NUMBER": "uchar",
-        "BIAS": "int",
-        "LAYOUT": 2,
-        "KEEPS": 0,
-        "DEEP": 0,
-    }
-    tiles = {"WIDTH": 16 * chunks, "LOSES": "(-2147483647)", "TILE": tile, "LOG_SCALE": log_scale}
-    kernel = session.program("training/search_operands.cl", **constants, **tiles).kernel("vq_operands")
+    forced = dataclasses.replace(search_module.VARIANTS[0], admits=lambda _: True)
+    monkeypatch.setattr(search_module, "VARIANTS", (forced,))
+    monkeypatch.setenv("CLQUANT_LIMITS", "local_memory=1024")
+    session, size, components = runtime.open_session(queue), 45, 27
+    padded, chunks, limbs = 48, 2, bits // 8
+    shape = BlockShape(1, components, 1, bits)
+    codebook = rng.integers(0, 1 << bits, (size, components)).astype(shape.dtype)
     with session.scope() as scope:
-        source, operands, biases = scope.copy_of(codebook), scope.empty(padded * 16 * chunks), scope.empty(4 * padded)
-        sizes = np.uint32(0), np.uint32(size), np.uint32(padded)
-        session.launch(kernel, padded * 4 * chunks, 1, source, *sizes, operands, biases, source)
-        made = session.download(operands, (padded // 8, chunks, 8, 16), np.uint8)
-        keys = session.download(biases, padded, np.int32)
-    rows = np.zeros((padded, 16 * chunks), np.uint8)
+        search = search_module.Search(session, scope, codebook, shape)
+        made = session.download(search._operands, (padded // 8, limbs, chunks, 8, 16), np.uint8)
+        biases = session.download(search._biases, padded, np.int64 if bits == 16 else np.int32)
+    rows = np.zeros((padded, 16 * chunks), shape.dtype)
     rows[:size, :components] = codebook
-    ordered = rows.reshape(padded // 8, 8, chunks, 4, 4).transpose(0, 1, 3, 2, 4)  # a work-item's chunks side by side
-    np.testing.assert_array_equal(made, ordered.reshape(padded // 8, chunks, 8, 16))
+    for limb in range(limbs):
+        own = (rows >> (8 * limb)).astype(np.uint8).reshape(padded // 8, 8, chunks, 4, 4)
+        ordered = own.transpose(0, 1, 3, 2, 4)  # a work-item's chunks side by side
+        np.testing.assert_array_equal(made[:, limb], ordered.reshape(padded // 8, chunks, 8, 16))
     norms = (codebook.astype(np.int64) ** 2).sum(1)
-    expected = np.full(padded, -(2**31) + 1)
-    expected[:size] = -norms * 2**log_scale + 2**log_scale - 1 - np.arange(size) % tile
-    np.testing.assert_array_equal(keys, expected)
+    expected = np.full(padded, -(2**46) if bits == 16 else -(2**31) + 1)
+    expected[:size] = -norms
+    if bits == 8:
+        log_scale, tile = search._log_scale, search._tile
+        assert (65025 * components + 1) << log_scale < 1 << 31 <= (65025 * components + 1) << (log_scale + 1)
+        assert tile % 8 == 0 < tile < padded
+        expected[:size] = -norms * 2**log_scale + 2**log_scale - 1 - np.arange(size) % tile
+    np.testing.assert_array_equal(biases, expected)
 
 
 @pytest.mark.parametrize("digits", [2, 8])

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clquant import ClquantError, FileError, FormatError, VectorQuantizer
+from clquant import ClquantError, FileError, FormatError, ProductQuantizer, ResidualQuantizer, VectorQuantizer
 from clquant.vectors import files
-from clquant.vectors.rows import read_rows
+from clquant.vectors.fixed_point import fixed_point
+from clquant.vectors.rows import RowSource, read_rows
 
 WHOLE = np.arange(60, dtype=np.uint8).reshape(12, 5)
 
@@ -126,23 +127,28 @@ def test_what_is_no_file_of_rows(tmp_path: pathlib.Path) -> None:
             read_rows(tmp_path / name)
 
 
+def changed(good: pathlib.Path, changes: dict[str, Any], kind: int = zipfile.ZIP_STORED, **arrays: Any) -> pathlib.Path:
+    """A file of a quantizer with other words in its header, and other arrays."""
+    with zipfile.ZipFile(good) as archive:
+        entries = {name[:-4]: files.array_of(archive.read(name), "it") for name in archive.namelist()}
+    header = {**json.loads(entries["header"].tobytes()), **changes}
+    entries |= {"header": np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays}
+    path = good.parent / f"{len(list(good.parent.iterdir()))}.npz"
+    with zipfile.ZipFile(path, "w", kind) as archive:
+        for name, array in entries.items():
+            with archive.open(f"{name}.npy", "w") as entry:
+                np.lib.format.write_array(entry, array)
+    return path
+
+
 def test_hostile_files_of_quantizers(queue: Any, tmp_path: pathlib.Path) -> None:
     good = tmp_path / "good.npz"
     VectorQuantizer(3, refine=0, queue=queue).fit(WHOLE).save(good)
-    with zipfile.ZipFile(good) as archive:
-        entries = {name: archive.read(name) for name in archive.namelist()}
-    header = json.loads(files.array_of(entries["header.npy"], "it").tobytes())
 
-    def rewritten(changes: dict[str, Any], kind: int = zipfile.ZIP_STORED, **arrays: Any) -> pathlib.Path:
-        text = np.frombuffer(json.dumps({**header, **changes}).encode(), np.uint8)
-        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.npz"
-        with zipfile.ZipFile(path, "w", kind) as archive:
-            for name, array in {"header": text, "words": files.array_of(entries["words.npy"], "it"), **arrays}.items():
-                with archive.open(f"{name}.npy", "w") as entry:
-                    np.lib.format.write_array(entry, array)
-        return path
+    def rewritten(changes: dict[str, Any], *kind: int, **arrays: Any) -> pathlib.Path:
+        return changed(good, changes, *kind, **arrays)
 
-    fixed = header["fixed"]
+    fixed = VectorQuantizer.load(good)._state()[0]["fixed"]
     assert np.array_equal(VectorQuantizer.load(rewritten({})).codebook_, VectorQuantizer.load(good).codebook_)
     for path, message in (
         (rewritten({"format": 9}), "has the format 9; allowed: 1"),
@@ -176,3 +182,49 @@ def test_a_changed_byte_is_read_or_refused(queue: Any, tmp_path: pathlib.Path) -
             except ClquantError:
                 refused[read] += 1
     assert min(refused.values()) > 50
+
+
+def test_hostile_files_of_several_codebooks(queue: Any, tmp_path: pathlib.Path) -> None:
+    pairs, stages = ProductQuantizer(2, 1, rotation="opq", refine=0, queue=queue), ResidualQuantizer(2, 1, refine=0)
+    pairs.fit(WHOLE[:, :4]).save(tmp_path / "pairs.npz")
+    stages.fit(WHOLE).save(tmp_path / "stages.npz")
+    narrow, three = np.zeros((2, 1), np.uint8), np.zeros((3, 2), np.uint8)
+    for kind, changes, arrays, message in (
+        (pairs, {}, {"words0": narrow}, "codebooks of the shapes"),
+        (pairs, {}, {"words0": three, "words1": three}, "codebooks of the shapes"),
+        (pairs, {"features": 6}, {}, "2 sub-spaces of rows of 6"),
+        (pairs, {}, {"rotation": np.zeros((2, 2), np.int32)}, "a rotation that is none"),
+        (stages, {"features": 3}, {}, "codebooks of 5 for rows of 3"),
+    ):
+        good = tmp_path / ("pairs.npz" if kind is pairs else "stages.npz")
+        with pytest.raises(FormatError, match=message):
+            type(kind).load(changed(good, changes, **arrays))
+
+
+def test_rows_that_cannot_be_had(tmp_path: pathlib.Path) -> None:
+    class Rows:
+        shape, dtype, ndim = (12, 5), np.dtype(np.uint8), 2
+
+        def __getitem__(self, _: Any) -> Any:
+            return WHOLE[:1].astype(float)
+
+    with pytest.raises(ClquantError, match=r"X gives rows \(1, 5\) of float64"):
+        read_rows(Rows()).raw(0, 3)
+    dask = pytest.importorskip("dask.array")
+    with pytest.raises(ClquantError, match="all rows are needed in one process"):
+        read_rows(dask.from_array(WHOLE)).raw(0, 3)
+    pytest.importorskip("zarr")
+    (tmp_path / "bad.zarr").mkdir()
+    (tmp_path / "bad.zarr" / "zarr.json").write_text("{")
+    with pytest.raises(FileError, match=r"cannot read .*bad\.zarr"):
+        read_rows(tmp_path / "bad.zarr")
+    message = "cannot write .*: the disk is full"
+    with pytest.raises(FileError, match=message), files.written(tmp_path / "a.zarr", (3, 5), WHOLE.dtype):
+        raise OSError("the disk is full")
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.zarr"]
+
+
+def test_too_many_rows_for_exact_sums() -> None:
+    source = RowSource(np.broadcast_to(np.float32(1), (1 << 44, 64)), False)
+    with pytest.raises(ClquantError, match=r"X has \d+ rows of 64; allowed: fewer of this dtype"):
+        fixed_point(source, False, False, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import sys
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyopencl.array
 import pytest
 
 from clquant import ClquantError, ProductQuantizer, ResidualQuantizer, StoppedError, VectorQuantizer
-from clquant.vectors import codes, fit, rotation, rows
+from clquant.vectors import codes, exchange, fit, rotation, rows
 from tests.reference import vectors as reference
 
 Rows = npt.NDArray[Any]
@@ -197,6 +198,46 @@ def test_faiss_reads_the_codes(queue: Any, rng: np.random.Generator) -> None:
         ProductQuantizer.from_faiss(faiss.IndexPQ(8, 2, 4))
     with pytest.raises(ClquantError, match=r"allowed: faiss\.ProductQuantizer"):
         ProductQuantizer.from_faiss(faiss.IndexFlatL2(4))
+    with pytest.raises(ClquantError, match=r"coarse is .*; allowed: a fitted one of rows of 10"):
+        model.to_faiss(VectorQuantizer(4))
+    moved, flat = faiss.LinearTransform(8, 8, True), faiss.LinearTransform(8, 8, False)
+    faiss.copy_array_to_vector(np.ones(64, np.float32), flat.A)
+    for step, message in ((moved, "other steps than one rotation"), (flat, "a transform that is no rotation")):
+        whole_index = faiss.IndexPQ(8, 2, 4)
+        with pytest.raises(ClquantError, match=message):
+            ProductQuantizer.from_faiss(faiss.IndexPreTransform(step, whole_index))
+    with pytest.raises(ClquantError, match="the codebook has 65537 codewords; allowed: at most 65536"):
+        exchange.plain(np.zeros((65537, 1), np.uint8), queue)
+
+
+def test_without_faiss_it_is_named(monkeypatch: pytest.MonkeyPatch, queue: Any) -> None:
+    model = ProductQuantizer(2, 1, queue=queue, **small()).fit(GOOD)
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(ClquantError, match="faiss is not installed"):
+        model.to_faiss()
+
+
+def test_the_rotation_of_many_rows_is_learned_from_a_sample(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    monkeypatch.setattr(rotation, "_LEAST_ROWS", 64)
+    monkeypatch.setattr(rotation, "_ROWS_PER_WORD", 1)
+    given, weights = np.arange(500)[:, None], rng.integers(0, 4096, 500).astype(np.uint16)
+    for own in (None, weights):
+        found, mass = rotation._sample(rows.RowSource(given, False), own, VectorQuantizer(9))
+        places = found[:, 0]
+        assert len(places) == 64
+        assert (np.diff(places) > 0).all()
+        assert np.array_equal(mass, np.ones(64) if own is None else np.ceil(own[places] / 16))
+
+
+def test_the_unit_of_rotated_rows_leaves_few_numbers_out(rng: np.random.Generator) -> None:
+    for size in (900, 40000):
+        given = rng.normal(0, 3000, size)
+        given[7] = 1e7
+        unit = rotation._unit(given)
+        assert np.count_nonzero(np.abs(given) >= 128 * unit) << 14 <= size
+        assert np.count_nonzero(np.abs(given) >= 64 * unit) << 14 > size
 
 
 def test_progress_counts_all_codebooks_and_stops(queue: Any, rng: np.random.Generator) -> None:

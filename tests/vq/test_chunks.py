@@ -68,6 +68,10 @@ def test_a_store_of_format_3_is_written_and_read(tmp_path: pathlib.Path, channel
     array[:] = picture
     again = zarr.open_array(store=tmp_path / "a.zarr", mode="r")
     assert again.metadata.codecs[0] == serializer
+    assert hash(again.metadata.codecs[0]) == hash(serializer)
+    assert repr(serializer) == f"ClvqCodec(codebook={register_codebook(made)!r}, embed={embed})"
+    with pytest.raises(NotImplementedError):
+        serializer.compute_encoded_size(9, None)
     assert again.metadata.codecs[0].coder.codebook == register_codebook(made)
     np.testing.assert_array_equal(again[:], by_chunks(made, picture, 32))
     np.testing.assert_array_equal(again[5:40, 33:60], by_chunks(made, picture, 32)[5:40, 33:60])
@@ -151,6 +155,7 @@ def test_codecs_of_numcodecs() -> None:
     coder = ClvqNumcodec(made)
     again = numcodecs.get_codec(coder.get_config())
     assert again == coder
+    assert repr(again) == f"ClvqNumcodec(codebook={register_codebook(made)!r}, embed=False)"
     assert pickle.loads(pickle.dumps(coder)) == coder
     data = coder.encode(picture)
     expected = made.decode(made.encode(picture), picture.shape)
@@ -172,6 +177,8 @@ def test_codebooks_in_a_folder_are_found(tmp_path: pathlib.Path, monkeypatch: py
     with pytest.raises(InvalidArgument, match=f"codebook is '{identity}'; allowed: the identity of one"):
         coder.decode(data)
     monkeypatch.setenv("CLQUANT_CODEBOOKS", str(tmp_path))
+    with pytest.raises(InvalidArgument, match="in the folder CLQUANT_CODEBOOKS"):
+        coder.decode(data)
     made.save(tmp_path / f"{identity}.clvq")
     np.testing.assert_array_equal(coder.decode(data, (20, 20)), made.decompress(data))
     with pytest.raises(FormatError, match="which is no chunk of"):

@@ -70,7 +70,7 @@ def test_every_variant_gives_the_same_indices(
 
 @pytest.mark.full
 @pytest.mark.parametrize("variant", ["portable", "lanes"])
-@pytest.mark.parametrize(("size", "shape"), [(128, (4, 4)), (4096, (2, 2)), (65536, (1, 1))])
+@pytest.mark.parametrize(("size", "shape"), [(128, (4, 4)), (8300, (4, 4)), (4096, (2, 2)), (65536, (1, 1))])
 def test_codebook_sizes(queue: Any, rng: np.random.Generator, variant: str, size: int, shape: tuple[int, int]) -> None:
     image = picture(rng, 16, 24, 1)
     codebook = codebook_of(rng, size, *shape, 1)
@@ -193,7 +193,7 @@ def wrong_calls() -> list[tuple[str, type[Exception], str, dict[str, Any]]]:
         ("fit", InvalidArgument, "refine is -1;", {"refine": -1}),
         ("fit", InvalidArgument, "refine is 1001; allowed: an integer from 0 to 1000", {"refine": 1001}),
         ("fit", InvalidType, "random_state is 0.5;", {"random_state": 0.5}),
-        ("fit", InvalidType, "queue is a str;", {"queue": "gpu"}),
+        ("fit", InvalidType, "queue is 'gpu';", {"queue": "gpu"}),
         ("fit", InvalidArgument, "images is empty;", {"argument": []}),
         ("fit", InvalidArgument, "images have", {"argument": [image, np.zeros((4, 4, 3), np.uint8)]}),
         ("fit", InvalidType, "sample_weight is", {"argument": [image], "sample_weight": [1, 2]}),
@@ -201,7 +201,7 @@ def wrong_calls() -> list[tuple[str, type[Exception], str, dict[str, Any]]]:
         ("fit", InvalidArgument, "sample_weight is zero", {"argument": [image], "sample_weight": [0]}),
         ("fit", InvalidArgument, r"sample_weight\[0\] has the shape", {"argument": [image], "sample_weight": [[1, 2]]}),
         ("fit", InvalidType, "progress is 3;", {"progress": 3}),
-        ("encode", InvalidType, "image is a NoneType;", {"argument": None}),
+        ("encode", InvalidType, "image is None;", {"argument": None}),
         ("encode", InvalidArgument, "image has 3 channels;", {"argument": np.zeros((4, 4, 3), np.uint8)}),
         ("decode", InvalidType, "indices is", {"argument": [[0]]}),
         ("decode", InvalidType, "indices is", {"argument": np.zeros((2, 2))}),
@@ -211,6 +211,7 @@ def wrong_calls() -> list[tuple[str, type[Exception], str, dict[str, Any]]]:
         ("decode", InvalidArgument, r"shape is \(8, 9\);", {"argument": flat, "shape": (8, 9)}),
         ("decode", InvalidArgument, r"shape\[0\] is 0;", {"argument": flat, "shape": (0, 8)}),
         ("decompress", InvalidType, "data is", {"argument": "text"}),
+        ("decompress_from", InvalidType, "file is 1; allowed: a binary file open for reading", {"argument": 1}),
         ("compress_to", InvalidType, "file is", {"argument": 1, "image": image}),
         ("compress", InvalidType, "embed_codebook is", {"argument": image, "embed_codebook": 1}),
     ]  # fmt: skip
@@ -235,6 +236,12 @@ def test_a_device_table_with_a_wrong_index_is_refused(queue: Any, rng: np.random
         codec.decode(table)
     with pytest.raises(InvalidType, match="indices is a device array of uint16"):
         codec.decode(table.astype(np.uint16))
+
+
+def test_a_codebook_that_is_none(rng: np.random.Generator) -> None:
+    for book, error in ((np.zeros((4, 2, 2)), InvalidType), (np.zeros((4, 2, 2, 2), np.uint8), InvalidArgument)):
+        with pytest.raises(error, match="codebook_"):
+            codec_with(book, None).encode(picture(rng, 8, 8, 1))
 
 
 @pytest.mark.parametrize("verb", ["encode", "decode", "compress", "save"])

@@ -334,6 +334,28 @@ def test_sections_with_right_checks_and_wrong_bytes() -> None:
         made.decompress(swapped_bands(data, parts))
 
 
+def test_what_no_writer_makes_is_refused(tmp_path: pathlib.Path) -> None:
+    made, image = codec(), scene(64, 64)
+    header, book, *bands = sections(made.compress(image))
+    assert not clvq_format.Header.from_bytes(header).model
+    odd = clvq_format.whole_file(clvq_format.Header.from_bytes(header), book, bands=[_Bytes(bands[0] + b"\x00")])
+    with pytest.raises(FormatError, match="half a word"):
+        made.decompress(odd)
+    with pytest.raises(InvalidArgument, match="image is 1 x 1048577 pixels; allowed: 1048576 per side"):
+        made.compress(np.zeros((1, (1 << 20) + 1), np.uint8))
+    stored = pytest.importorskip("clquant.vq.container.stored")
+    made.save(tmp_path / "book.clvq")
+    with pytest.raises(FormatError, match=r"book\.clvq.*holds a codebook and no picture"):
+        stored.StoredPicture(tmp_path / "book.clvq", None, 9)
+
+
+class _Bytes(bytes):
+    """A band of any bytes."""
+
+    def to_bytes(self) -> bytes:  # type: ignore[override]
+        return bytes(self)
+
+
 def swapped_bands(data: bytes, parts: list[bytes]) -> bytes:
     """A file whose first two bands are exchanged with their check fields."""
     places = np.cumsum([len(parts[0]), *(8 + len(part) for part in parts[1:])])

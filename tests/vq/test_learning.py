@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from clquant import VQCodec, runtime
 from clquant.training.blocks import BlockShape
+from clquant.vq.coding.codebook_coding import encode_codebook
 from clquant.vq.coding.contexts import (
     PRESET,
     Contexts,
@@ -24,7 +25,7 @@ from clquant.vq.coding.contexts import (
     unpack_curves,
 )
 from clquant.vq.coding.learning import _logs, decode_model, encode_model, learn, sample_pairs
-from clquant.vq.container.clvq_format import PICTURE, Header
+from clquant.vq.container.clvq_format import OWN_CURVES_AND_RARITY, PICTURE, RARITY_SHAPE, Header
 from tests.reference import clvq as reference
 
 
@@ -97,3 +98,11 @@ def test_files_come_near_the_entropy(queue: Any, rng: np.random.Generator) -> No
     counts = np.bincount(codec.encode(codec.decode(table)).ravel())
     entropy = -(counts[counts > 0] * np.log2(counts[counts > 0] / table.size)).sum() / 8
     assert len(data) < 1.03 * entropy + 140
+
+
+def test_rarities_out_of_range_are_refused(queue: Any) -> None:
+    session, size = runtime.open_session(queue), 9
+    header = Header(PICTURE, 1, (4, 4), size, (8, 8), 0, bytes(16), OWN_CURVES_AND_RARITY)
+    rarity = encode_codebook(session, np.full((size, 1), 64, np.uint8), RARITY_SHAPE)
+    with pytest.raises(runtime.FormatError, match="rarities"):
+        decode_model(session, header, pack_curves(PRESET) + rarity)

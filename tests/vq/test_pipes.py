@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from clquant import VQCodec, clvq_info
-from clquant.runtime import FileError, InvalidType
+from clquant.runtime import FileError, FormatError, InvalidType
 
 IMAGE = np.arange(40 * 52, dtype=np.uint16).reshape(40, 52).astype(np.uint8)
 
@@ -131,3 +131,15 @@ def test_bytes_that_are_not_contiguous(codec: VQCodec) -> None:
     assert not spread.c_contiguous
     np.testing.assert_array_equal(codec.decompress(spread), codec.decompress(data))
     assert clvq_info(spread).nbytes == len(data)
+
+
+def test_errors_of_ones_own_pass(codec: VQCodec) -> None:
+    class Pipe:
+        def read(self, _: int) -> bytes:
+            raise FormatError("mine")
+
+        write = read
+
+    for verb, arguments in (("decompress_from", ()), ("compress_to", (IMAGE,))):
+        with pytest.raises(FormatError, match=r"^mine$"):
+            getattr(codec, verb)(Pipe(), *arguments)

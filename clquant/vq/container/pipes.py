@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import numbers
+from collections.abc import Iterator
 from typing import Protocol
 
 from clquant.params import shown
@@ -30,14 +32,8 @@ def write_all(sink: Sink, data: bytes) -> None:
     """Write all bytes, in several calls where the sink takes a part only, as raw pipes do."""
     left = memoryview(data)
     while left:
-        try:
+        with _plain_errors(sink, "write", "writing"):
             taken = sink.write(data if len(left) == len(data) else bytes(left[:_PART]))
-        except ClquantError:
-            raise
-        except TypeError as error:
-            raise InvalidType(f"file is {shown(sink)}; allowed: a binary file open for writing: {error}") from error
-        except (OSError, ValueError) as error:
-            raise FileError(f"cannot write {shown(sink)}: {_reason(error)}") from error
         if taken is None and isinstance(sink, io.RawIOBase):
             taken = 0  # so says a raw file that would have to wait
         if isinstance(taken, bool) or not isinstance(taken, numbers.Integral):
@@ -51,14 +47,8 @@ def read_up_to(source: Source, size: int) -> bytes:
     """As many bytes as asked for, or fewer at the end."""
     pieces: list[bytes | bytearray | memoryview] = []
     while size > 0:
-        try:
+        with _plain_errors(source, "read", "reading"):
             piece = source.read(min(size, _PART))
-        except ClquantError:
-            raise
-        except (TypeError, UnicodeError) as error:  # a text file may fail to decode the bytes
-            raise InvalidType(f"file is {shown(source)}; allowed: a binary file open for reading: {error}") from error
-        except (OSError, ValueError) as error:
-            raise FileError(f"cannot read {shown(source)}: {_reason(error)}") from error
         if piece is None:
             raise FileError(f"cannot read {shown(source)}: it has no bytes yet and does not wait for them")
         if not isinstance(piece, bytes | bytearray | memoryview):
@@ -74,7 +64,16 @@ def read_up_to(source: Source, size: int) -> bytes:
     return b"".join(pieces)
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, io.UnsupportedOperation):
-        return "it is not open for that"
-    return getattr(error, "strerror", None) or str(error)
+@contextlib.contextmanager
+def _plain_errors(file: object, verb: str, doing: str) -> Iterator[None]:
+    """Say by one error what a person's file cannot do."""
+    try:
+        yield
+    except ClquantError:
+        raise
+    except (TypeError, UnicodeError) as error:  # a text file may fail to decode the bytes
+        raise InvalidType(f"file is {shown(file)}; allowed: a binary file open for {doing}: {error}") from error
+    except (OSError, ValueError) as error:
+        unable = isinstance(error, io.UnsupportedOperation)
+        reason = "it is not open for that" if unable else getattr(error, "strerror", None) or str(error)
+        raise FileError(f"cannot {verb} {shown(file)}: {reason}") from error
