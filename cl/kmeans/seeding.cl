@@ -14,7 +14,7 @@
 #endif
 #include "kmeans/weights.h"
 
-#define BLOCK 64
+#define BLOCK 128
 
 /* Four points' squared distances, lowered by the centers first .. first + count - 1. */
 float4 lowered(float4 best, const float4 *x, __global const float *centers, uint k_stride, uint first, uint count)
@@ -100,7 +100,7 @@ __kernel SMALL void draw_centers(__global const float *points, uint stride, __gl
         prefix[b] = sum;
         sum += block_sums[b];
     }
-    if (run.end == blocks)
+    if (get_local_id(0) == 0)
         prefix[blocks] = total;
     barrier(CLK_GLOBAL_MEM_FENCE);
     for (uint j = get_local_id(0); j < count; j += get_local_size(0)) {

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from clquant.kmeans.lloyd import Lloyd
 from clquant.runtime import LocalMemory, Session, philox4x32, seed_key
 
-BLOCK = 64
+BLOCK = 128
 SEED_ROUNDS = 16
 
 

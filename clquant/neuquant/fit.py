@@ -153,8 +153,6 @@ class NeuQuantFit:
         """Add the map of opaque pixels of many colours, ready to train."""
         params = self.params
         key = params.n_colors - len(params.fixed), params.blended
-        if not key[0]:
-            return
         # A picture of few colours needs no map, and must not fail for want of memory for one.
         with contextlib.suppress(DeviceMemoryError):
             made = self._map(scope, spaces.space(params.color_space, key[1]), key[0])

@@ -257,7 +257,7 @@ def test_two_colours_of_which_one_is_transparent(queue, picture):
 
 
 @pytest.mark.parametrize("mode", ["parallel", "sequential"])
-def test_many_pictures_are_independent(queue, picture, rng, mode):
+def test_many_pictures_are_independent(queue, picture, rng, mode, monkeypatch):
     pictures = [
         picture,
         np.ascontiguousarray(picture[::-1, :31]),
@@ -270,6 +270,8 @@ def test_many_pictures_are_independent(queue, picture, rng, mode):
     palettes = engine.fit_many(pictures)
     assert not hasattr(engine, "palette_")
     assert palettes == [engine.fit(p).palette_ for p in pictures]
+    monkeypatch.setenv("CLQUANT_LIMITS", "global_memory=65536")  # so that not all fit at once
+    assert engine.fit_many(pictures) == palettes
 
 
 @pytest.mark.parametrize("mode", ["parallel", "sequential"])
