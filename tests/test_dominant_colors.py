@@ -11,7 +11,7 @@ import pytest
 
 import clquant
 from clquant import Palette
-from clquant.runtime import InvalidArgument
+from clquant.runtime import InvalidArgument, InvalidType
 
 
 def test_shares_are_those_of_the_picture(queue, rng):
@@ -35,6 +35,8 @@ def test_colormaps():
 
 
 def test_colormaps_need_matplotlib(monkeypatch):
+    with pytest.raises(InvalidType, match="name is 5; allowed: text"):
+        Palette(["red"]).to_colormap(5)
     monkeypatch.setitem(sys.modules, "matplotlib.colors", None)
     with pytest.raises(InvalidArgument, match="matplotlib, which is not installed"):
         Palette(["red"]).to_colormap()

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
-from clquant.color.spaces import Space
+from clquant.color.spaces import Space, descended
 
 Colors = npt.NDArray[np.uint8]
 Int = npt.NDArray[np.int64]
@@ -82,20 +82,16 @@ def nearest_displayable(display: DisplayFormat, space: Space, means: Int, unit: 
     the levels (ties: the first in the order 0, -1, 1 of red, green, blue), while that is nearer. Where a channel is an
     axis, in ``"srgb"`` and ``"linear"`` without alpha, no other colour is nearer.
     """
-    if not len(means):
-        return np.zeros((0, 4 if space.alpha else 3), np.uint8)
     first = space.colors((means + unit // 2) // unit)
     alpha = first[:, 3:]
-    places = display.places(first)
-    most = np.array([(1 << bits) - 1 for bits in display.bits])
-    while True:
-        near = np.clip(places[:, None] + _NEIGHBOURS, 0, most)
+
+    def distances(near: Int) -> Int:
         colors = display.colors_at(near.reshape(-1, 3))
-        there = space.coordinates(np.concatenate([colors, np.repeat(alpha, len(_NEIGHBOURS), axis=0)], axis=1))
-        apart = there.astype(np.int64).reshape(len(means), len(_NEIGHBOURS), -1) * unit - means[:, None]
-        chosen = (apart * apart).sum(axis=2).argmin(axis=1)
-        if not chosen.any():
-            break
-        places = near[np.arange(len(places)), chosen]
+        there = space.coordinates(np.concatenate([colors, np.repeat(alpha, near.shape[1], axis=0)], axis=1))
+        apart = there.astype(np.int64).reshape(*near.shape[:2], space.dims) * unit - means[:, None]
+        return np.asarray((apart * apart).sum(axis=2))
+
+    most = np.array([(1 << bits) - 1 for bits in display.bits])
+    places = descended(display.places(first), _NEIGHBOURS, most, distances)
     found = np.concatenate([display.colors_at(places), alpha], axis=1)
     return np.asarray(found if not alpha.size else np.where(alpha > 0, found, 0), np.uint8)

@@ -65,6 +65,9 @@ _FROM_LMS_Q16 = ((267173, -216774, 15137), (-83128, 171033, -22369), (-275, -460
 
 Int = npt.NDArray[np.int64]
 
+_CUBE = np.stack(np.meshgrid(*[[-1, 0, 1]] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+_STEPS = np.concatenate([_CUBE[13:14], _CUBE[:13], _CUBE[14:]])  # to neighbours in RGB, staying first
+
 
 def _cube_root(x: Int, bits: int) -> Int:
     """Cube roots times 2^bits of x / 2^24, x from 0 to 2^24; linear between table entries."""
@@ -306,37 +309,39 @@ class Space:
     def _nearest_rgb(self, points: Int) -> Int:
         if self.name == "srgb":
             return self.definition.from_points(points, self.scale * (2 if self.alpha else 1))
-        return self._descend(self.definition.from_points(points, self.scale), points)
-
-    def _descend(self, colors: Int, points: Int) -> Int:
         plain = space(self.name, False, self.bits)
-        steps = np.stack(np.meshgrid(*[[-1, 0, 1]] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
-        while True:
-            near = np.clip(colors[:, None, :] + steps, 0, 255)
-            there = plain.coordinates(near.reshape(-1, 3).astype(np.uint8)).reshape(len(points), 27, 3)
-            distances = ((there - points[:, None, :]) ** 2).sum(axis=2)
-            # Staying (the middle one of the 27) wins ties, so every move is strictly downhill and the loop ends.
-            best = np.where(distances.min(axis=1) < distances[:, 13], distances.argmin(axis=1), 13)
-            if (best == 13).all():
-                return colors
-            colors = np.asarray(near[np.arange(len(points)), best])
+
+        def distances(near: Int) -> Int:
+            there = plain.coordinates(near.reshape(-1, 3).astype(np.uint8)).reshape(*near.shape)
+            return np.asarray(((there - points[:, None]) ** 2).sum(axis=2))
+
+        return descended(self.definition.from_points(points, self.scale), _STEPS, 255, distances)
+
+
+def descended(places: Int, steps: Int, most: Int | int, distances: Callable[[Int], Int]) -> Int:
+    """Move (n, 3) places, from 0 to `most`, by `steps` to what is nearer while it is; the first, staying, wins ties."""
+    while True:
+        near = np.clip(places[:, None] + steps, 0, most)
+        chosen = distances(near).argmin(axis=1)
+        if not chosen.any():
+            return places
+        places = near[np.arange(len(places)), chosen]
 
 
 @functools.cache
 def space(name: str, alpha: bool, bits: int = 8) -> Space:
     """Return the space of a name, with or without alpha, for values of 8 or 16 bits."""
-    params.choice("color_space", name, NAMES)
-    if bits == 16:
-        return _deep(space(name, alpha))
+    plain = _plain(params.choice("color_space", name, NAMES), alpha)
+    return plain if bits == 8 else _deep(plain)
+
+
+def _plain(name: str, alpha: bool) -> Space:
+    """Make the space of 8-bit values."""
     found = DEFINITIONS[name]
     width = 2 if alpha and name == "srgb" else 1  # see **Alpha**: halves of alpha are whole steps
     extent = tuple(width * axis for axis in found.extent)
-    chosen = Space(
-        name, alpha, (*extent, found.depth) if alpha else extent, found.neutral if alpha else (), width * found.unit
-    )
-    if sum(e * e for e in chosen.extent) >= 2**24:
-        raise OverflowError(f"{name}: squared distances go beyond what fp32 holds exactly")
-    return chosen
+    axes, neutral = ((*extent, found.depth), found.neutral) if alpha else (extent, ())
+    return Space(name, alpha, axes, neutral, width * found.unit)
 
 
 def _deep(plain: Space) -> Space:
@@ -356,9 +361,9 @@ def luma_chroma(alpha: bool, bits: int = 8) -> Space:
     Coordinates of 8-bit colours are 256 to 1276, so that a colour and the errors of others may be beyond black and
     white. It is no space of `NAMES`: there is no way back from its coordinates to colours.
     """
-    extent, neutral, depth, unit = (1532, 766, 510, 4.0) if bits == 8 else (98431, 49216, 32767, 257.0)
-    axes = (extent,) * 3 + ((depth,) if alpha else ())
-    return Space(LUMA_CHROMA, alpha, axes, (neutral,) * 3 if alpha else (), unit, bits)
+    if bits == 8:
+        return _plain(LUMA_CHROMA, alpha)
+    return Space(LUMA_CHROMA, alpha, (98431,) * 3 + alpha * (32767,), alpha * (49216,) * 3, 257.0, bits)
 
 
 def scale_of(space: Space) -> int:

@@ -70,6 +70,10 @@ def test_numpy_takes_the_colours(rgba):
     assert np.array_equal(np.asarray(rgba), rgba.to_array())
     assert np.array_equal(np.array(rgba, np.float32), rgba.to_array())
     assert np.array(palette).flags.writeable
+    for colors in (palette, rgba):
+        with pytest.raises(ValueError, match="need"):
+            colors.__array__(np.dtype(np.float32), copy=False)
+        assert colors != 3
 
 
 def test_parts_of_a_palette():

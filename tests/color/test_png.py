@@ -223,3 +223,9 @@ def test_the_smallest_file_may_have_its_palette_in_order(rng):
 def test_wide_palettes_are_written_in_full_colour(rng):
     image = IndexedImage(rng.integers(0, 300, (40, 50)), rng.integers(0, 256, (300, 3)))
     assert np.array_equal(np.asarray(opened(image.to_bytes("PNG"))), image.to_array())
+    assert np.array_equal(np.asarray(image.to_pil()), image.to_array())
+
+
+def test_sides_that_no_png_has():
+    with pytest.raises(InvalidArgument, match="at most 2147483647 pixels wide"):
+        png.indexed(np.broadcast_to(np.uint8(0), (1, 1 << 31)), np.zeros((1, 4), np.uint8))

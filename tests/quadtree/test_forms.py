@@ -9,6 +9,7 @@ import pytest
 
 from clquant import runtime
 from clquant.quadtree import QuadtreeBuilder, plan, tiles
+from clquant.quadtree.paper_layout import complete_array
 from tests.quadtree.test_builder import patches
 
 
@@ -54,3 +55,14 @@ def test_subtrees_of_a_picture_that_is_on_the_device_as_a_whole(queue, rng, shap
         assert QuadtreeBuilder(queue=queue).leaves(image).tobytes() == expected.tobytes()
     assert profile.counts()["quadtree_leaves"] > 1
     assert QuadtreeBuilder(25, queue=queue).build(image) == coarse
+
+
+@pytest.mark.parametrize("limits", ["local_memory=1024,is_cpu=0", "max_alloc=100000"])
+def test_devices_with_little_memory_of_either_kind(queue, rng, limits, monkeypatch):
+    """Tiles of 16 pixels, leaves gathered from 8; a tree too large for the device's array."""
+    image = patches(rng, 170, 190, 5)
+    expected = QuadtreeBuilder(queue=queue).build(image)
+    monkeypatch.setenv("CLQUANT_LIMITS", limits)
+    tree = QuadtreeBuilder(queue=queue).build(image)
+    assert tree.leaves().tobytes() == expected.leaves().tobytes()
+    assert tree.to_array().tobytes() == complete_array(expected.levels, 5).tobytes()

@@ -80,6 +80,13 @@ def test_ssim_of_extremes(queue):
         ((22.7233, 20.0904, -46.6940), (23.0331, 14.9730, -42.5619), 2.0373),
         ((90.8027, -2.0831, 1.4410), (91.1528, -1.6435, 0.0447), 1.4441),
         ((2.0776, 0.0795, -1.1350), (0.9033, -0.0636, -0.5514), 0.9082),
+        # hues that are opposite, and a little less and more than that
+        ((50.0, 2.49, -0.001), (50.0, -2.49, 0.0009), 7.1792),
+        ((50.0, 2.49, -0.001), (50.0, -2.49, 0.0010), 7.1792),
+        ((50.0, 2.49, -0.001), (50.0, -2.49, 0.0011), 7.2195),
+        ((50.0, -0.001, 2.49), (50.0, 0.0010, -2.49), 4.8045),
+        ((50.0, -0.001, 2.49), (50.0, 0.0011, -2.49), 4.7461),
+        ((50.0, 0.0, 0.0), (50.0, -1.0, 2.0), 2.3669),
     ],
 )
 def test_the_formula_gives_the_published_differences(lab1, lab2, expected):
@@ -169,6 +176,8 @@ def test_what_cannot_be_compared_is_refused(queue):
     for measure in MEASURES:
         with pytest.raises(runtime.InvalidArgument, match="original and result"):
             measure(one, other, queue=queue)
+    with pytest.raises(runtime.InvalidArgument, match=r"a picture is \(H, W\) or \(H, W, C\)"):
+        quality.ssim(np.zeros(500), np.zeros(500), queue=queue)
     with pytest.raises(runtime.InvalidArgument, match="formula"):
         quality.color_difference(one, one, "cie76", queue=queue)
     with pytest.raises(runtime.InvalidArgument, match="sigma"):

@@ -129,8 +129,6 @@ def indexed(
     icc_profile: bytes | None = None,
 ) -> bytes:
     """Write a picture of at most 256 colours."""
-    if len(rgba) > MAX_COLORS:
-        raise InvalidArgument(f"an indexed PNG holds at most {MAX_COLORS} colours; this palette has {len(rgba)}")
     depth = bits_of(len(rgba))
     chunks = [] if gray else palette_chunks(rgba)
     kind = GRAY if gray else INDEXED
