@@ -99,9 +99,12 @@ def read_bytes(source: Source) -> bytes:
 @contextlib.contextmanager
 def opened(source: Source) -> Iterator[BinaryIO]:
     """Open an input for reading; of a pipe without an end no more is read than is asked for."""
+    if source.piped:
+        yield streams.source()
+        return
     with contextlib.ExitStack() as stack:
         try:
-            file = streams.source() if source.piped else stack.enter_context(open(source.path, "rb"))
+            file = stack.enter_context(open(source.path, "rb"))
         except OSError as error:
             raise FileError(f"cannot read {params.shown(source.path)}: {error.strerror or error}") from error
         yield file

@@ -16,6 +16,7 @@ from clquant.cli import common, streams
 from clquant.cli.common import STDOUT, shown
 from clquant.cli.inputs import Inputs, Naming, Origin, Pair, Source, expand, without_own_results
 from clquant.color.formats import png
+from clquant.color.formats import registry as palette_files
 from clquant.color.formats.embedded import identifier
 from clquant.color.formats.names import OWN, SOURCES, by_pillow, format_of, format_of_suffix
 from clquant.images import files, lazy
@@ -64,6 +65,11 @@ class Outputs:
         if not os.path.isdir(target.parent):
             raise FileError(f"cannot write {output!r}: there is no folder {str(target.parent)!r}")
         return self._checked(str(target), option, suffixes, source)
+
+    def check_palette(self, output: str | None) -> None:
+        """Check the file of ``--save-palette``, if it is given."""
+        if output is not None:
+            palette_files.format_of(self.one(output, "--save-palette"))
 
     def _place(
         self, source: Source, output: str | None, name: str, option: str, suffixes: Collection[str] | None
@@ -220,8 +226,10 @@ def expected(
 
 def _check_targets(args: argparse.Namespace, targets: Sequence[str]) -> None:
     """Refuse options that do not go with where results are written."""
-    if common.wants_json(args) and STDOUT in targets:
-        raise InvalidArgument("--json and -o - would both write to standard output; allowed: one of them")
+    if STDOUT in targets:
+        streams.refuse_terminal()
+        if common.wants_json(args):
+            raise InvalidArgument("--json and -o - would both write to standard output; allowed: one of them")
     for target in targets if getattr(args, "compression", None) not in (None, "none") else ():
         if pathlib.PurePath(target).suffix.lower() not in geo.SUFFIXES:
             raise InvalidArgument(f"--compression goes with results that end in .tif, not {shown(target)!r}")

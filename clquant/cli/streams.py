@@ -52,10 +52,15 @@ def is_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
-def write(data: bytes) -> None:
-    """Write a result to standard output."""
+def refuse_terminal() -> None:
+    """Refuse to write a result to standard output if that is a terminal."""
     if is_terminal():
         raise InvalidArgument("the result is binary and standard output is a terminal; name a file with -o")
+
+
+def write(data: bytes) -> None:
+    """Write a result to standard output."""
+    refuse_terminal()
     show(data)
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import pathlib
+import platform
+import signal
+import subprocess
 import warnings
 
+import numpy as np
 import pytest
 
 from clquant import check, runtime
@@ -104,6 +108,44 @@ def test_unfit_devices_come_last(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_process_that_crashes_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_check.sys, "executable", "/bin/sh")
     assert device_check._outcomes(0, {})[1].startswith("its process ended with ")
+
+
+def test_processes_that_end_otherwise_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = subprocess.CompletedProcess([], -signal.SIGSEGV, stdout=b"", stderr=b"first\nlast")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: ended)
+    assert device_check._outcomes(0, {}) == ([], "its process was ended by SIGSEGV (last)")
+
+    def hung(*_: object, **__: object) -> None:
+        raise subprocess.TimeoutExpired("clquant", 600)
+
+    monkeypatch.setattr(subprocess, "run", hung)
+    assert device_check._outcomes(0, {}) == ([], "its jobs were not done after 600 s")
+
+
+def test_jobs_that_fail_or_differ_from_time_to_time(
+    queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = iter([b"one", b"other"])
+
+    def failing(_: runtime.CommandQueue) -> check.Arrays:
+        raise runtime.BuildError("no compiler")
+
+    def changing(_: runtime.CommandQueue) -> check.Arrays:
+        return {"made": np.frombuffer(next(results), np.uint8)}
+
+    monkeypatch.setattr(check, "JOBS", {"fails": failing, "changes": changing})
+    assert check.check(queue, "fails").error == "BuildError: no compiler"
+    assert check.check(queue, "changes").error == "differs from time to time"
+
+
+def test_the_processor_where_the_system_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object, **__: object) -> None:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr("builtins.open", missing)
+    monkeypatch.setattr(platform, "processor", lambda: "")
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    assert check.processor() == "riscv64"
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{", b'{"a": {}}', b"\xff"])

@@ -6,6 +6,7 @@ import filecmp
 import json
 import os
 import pathlib
+from collections import namedtuple
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 
 from clquant import cli
 from clquant.cli import executors
+from clquant.runtime import ClquantError
 
 
 @pytest.fixture
@@ -112,6 +114,24 @@ def test_what_does_not_go_is_refused(
     assert text in told
     assert told.count("\n") == 1
     assert not (folder / "new").exists()
+
+
+def test_many_pictures_share_the_cores_of_a_cpu(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
+    def begin(jobs: int, *_: Any, **__: Any) -> Any:
+        started.append(jobs)
+        raise ClquantError("enough is known")
+
+    limits = namedtuple("limits", "is_cpu is_pocl compute_units")
+    for made, jobs in ((limits(True, True, 3), 2), (limits(True, True, 1), None), (limits(False, False, 99), None)):
+        monkeypatch.setattr(executors, "open_session", lambda _, made=made: namedtuple("session", "limits")(made))
+        monkeypatch.setattr(executors, "ProcessPoolExecutor", begin)
+        monkeypatch.setattr(executors, "_LEAST_BYTES", 0)
+        inputs = ["in/a.png", "in/b.png", "in/d.png", "in/sub/c.png"]
+        assert cli.main(["palette", *inputs, "-k", "5", "-o", "out", "-q"]) == (0 if jobs is None else 2)
+        assert started == ([] if jobs is None else [jobs])
+        started.clear()
 
 
 def test_few_small_pictures_stay_in_one_process(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

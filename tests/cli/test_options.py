@@ -37,9 +37,8 @@ IGNORED = [
     (["palette", "a.png", "--fixed", ""], "--fixed is '', neither a file nor colours; allowed: a palette file"),
     (["palette", "a.png", "--fixed", "redd"], "--fixed is 'redd', neither a file nor colours"),
     (["palette", "a.png", "--use", "no.gpl"], "--use is 'no.gpl', neither a file nor colours"),
-    (["palette", "a.png", "--save-palette", ""], "no palette format has the suffix ''"),
+    (["palette", "a.png", "--save-palette", ""], "--save-palette is ''; allowed: a path"),
     (["palette", "a.png", "--device", ""], "device '' is not there; there is 0:"),
-    (["palette", "a.png", "-o", ""], "cannot write '': it is a folder"),
     (["palette", ""], "an input is ''; allowed: a file, a folder, or - for standard input"),
 ]
 

@@ -150,6 +150,25 @@ def test_closed_streams(tmp_path, picture):
     assert (tmp_path / "a-256.png").exists()
 
 
+def test_streams_that_are_not_there(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", None)
+    for command in (["palette", "-"], ["vq", "info", "-"]):
+        assert main(command) == 2
+        assert capsys.readouterr().err == "clquant: standard input is closed\n"
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["devices"]) == 2
+    assert capsys.readouterr().err == "clquant: standard output is closed\n"
+
+
+def test_a_job_that_memory_does_not_suffice_for(monkeypatch, capsys):
+    def exhausted():
+        raise MemoryError
+
+    monkeypatch.setattr("clquant.runtime.list_devices", exhausted)
+    assert main(["devices"]) == 1
+    assert capsys.readouterr().err == "clquant: there is not enough memory for this job\n"
+
+
 def test_a_stream_without_end(monkeypatch):
     """As much is read as is allowed, and no more."""
 

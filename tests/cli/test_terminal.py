@@ -6,12 +6,18 @@ import argparse
 import io
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 
+import numpy as np
+import PIL.Image
 import pytest
 
-from clquant.cli import common, terminal
+from clquant import IndexedImage
+from clquant.cli import common, main, streams, terminal
+from clquant.runtime import InvalidArgument
+from tests.reference.sixel import decode
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -62,6 +68,46 @@ def test_what_takes_long_shows_a_bar(monkeypatch, delay, shown):
     with common.progress_bar(argparse.Namespace(quiet=True), "a.png") as progress:
         progress(4, 8)
     assert screen.getvalue().count("a.png") == bool(shown)
+
+
+def test_binary_results_do_not_go_to_a_terminal(monkeypatch, tmp_path, capsys):
+    PIL.Image.new("L", (4, 4)).save(tmp_path / "a.png")
+    monkeypatch.setattr(sys, "stdout", Screen())
+    monkeypatch.setattr(common, "open_queue", lambda _: pytest.fail("there was work"))
+    for command in (["palette"], ["halftone"], ["vq", "encode"]):
+        assert main([*command, str(tmp_path / "a.png"), "-o", "-"]) == 2
+        said = "clquant: the result is binary and standard output is a terminal; name a file with -o\n"
+        assert capsys.readouterr().err == said
+    assert sys.stdout.getvalue() == ""
+
+
+def test_pictures_are_shown_no_wider_than_the_terminal(monkeypatch):
+    fcntl, termios = pytest.importorskip("fcntl"), pytest.importorskip("termios")
+    own, theirs = os.openpty()
+    pixels = np.arange(25 * 4, dtype=np.uint8).reshape(4, 25) % 8
+    picture = IndexedImage(pixels, np.arange(24, dtype=np.uint8).reshape(8, 3) * 10)
+    shown = []
+    with os.fdopen(theirs, "w") as terminal_file:
+        monkeypatch.setattr(sys, "stdout", terminal_file)
+        monkeypatch.setattr(streams, "show", lambda data: shown.append(data.rstrip()))
+        for width in (0, 10):
+            fcntl.ioctl(own, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, width, 0))
+            terminal.show(picture)
+    os.close(own)
+    assert decode(shown[0]).shape[:2] == (4, 25)
+    assert np.array_equal(decode(shown[1]), decode(shown[0])[::3, ::3])
+    monkeypatch.setattr(sys, "stdout", Screen())
+    assert terminal._width_in_pixels(70) == 70
+
+
+def test_where_there_is_no_terminal_none_is_asked(monkeypatch):
+    def absent(*_):
+        raise OSError(6, "No such device or address")
+
+    monkeypatch.setattr(os, "open", absent)
+    monkeypatch.setattr(streams, "is_terminal", lambda: True)
+    with pytest.raises(InvalidArgument, match="this terminal does not show sixel pictures"):
+        terminal.check()
 
 
 @pytest.mark.full

@@ -11,7 +11,6 @@ from clquant.cli import common
 from clquant.cli.common import STDOUT, given_palette, option
 from clquant.cli.inputs import Inputs
 from clquant.cli.outputs import Outputs
-from clquant.color.formats import registry
 from clquant.runtime import InvalidArgument
 
 HELP = "reduce a pyramid of map tiles to one palette: folders z/x/y, MBTiles, PMTiles"
@@ -48,9 +47,7 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidArgument("--use takes a palette as it is; --colors would learn one")
     if args.output == STDOUT:
         raise InvalidArgument("-o is '-'; allowed: a new folder, or a file .mbtiles or .pmtiles")
-    if args.save_palette is not None:
-        registry.format_of(args.save_palette)
-        Outputs(Inputs((), several=False), [args.source]).one(args.save_palette, "--save-palette")
+    Outputs(Inputs((), several=False), [args.source]).check_palette(args.save_palette)
     begin = time.perf_counter()
     colors = given_palette("--use", args.use) if args.use is not None else args.colors or MOST_COLORS
     how = common.parameters(args, tiles.quantize) | {"colors": colors, "queue": common.open_queue(args)}

@@ -25,7 +25,6 @@ from clquant.cli.inputs import Pair, Source
 from clquant.cli.loading import Loaded, load
 from clquant.cli.outputs import LOSSY, READ_BACK, expected, kind_of, source_name
 from clquant.color.display import DISPLAY_FORMATS
-from clquant.color.formats import registry
 from clquant.color.formats.names import SMALL_DISPLAYS
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
@@ -48,11 +47,10 @@ def run(args: argparse.Namespace) -> int:
     places, pairs = expected(
         args, lambda source: f"{source.stem}-{count}{suffix(source)}", origin=_origin, writes=writes, colors=count
     )
-    if args.save_palette is not None:
-        registry.format_of(args.save_palette)
-        if places.inputs.several and not args.shared and args.use is None and args.animate is None:
-            raise InvalidArgument("--save-palette with several inputs needs --shared: each would have its own palette")
-        places.one(args.save_palette, "--save-palette")
+    places.check_palette(args.save_palette)
+    is_one = args.shared or args.use is not None or args.animate is not None or not places.inputs.several
+    if args.save_palette is not None and not is_one:
+        raise InvalidArgument("--save-palette with several inputs needs --shared: each would have its own palette")
     if args.animate is not None:
         target = films.target(args, places)
         for other in ("cluster", "jobs"):
