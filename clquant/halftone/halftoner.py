@@ -256,6 +256,8 @@ class PinwheelHalftoner(Estimator):
                 raise runtime.InvalidArgument("out is given for output='bits'; allowed: 'values' and 'levels'")
             source = self._of_bits(image, memory, 8 if passes else 16)
             levels = self.transform(source, output="levels", refine=passes, dpi=dpi, inches=inches, progress=progress)
+            if isinstance(levels, np.ndarray):
+                return np.packbits(levels, axis=1)
             return flow.run(Packed(), levels, queue=self.queue)  # type: ignore[no-any-return]
         if passes:
             return self._refined(image, kind, passes, (dpi, inches), **given)

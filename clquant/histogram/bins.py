@@ -17,9 +17,7 @@ PLACE_GROUP = 256
 COLLECTED = 2048
 COLLECTED_BYTES = 6
 
-# Words that the kernels note, and bytes of their buffer: the least that is kept for the next job.
-NOTES = 3
-KEPT_BYTES = 1 << 16
+NOTES = 3  # words of what the kernels note
 
 Uint32 = npt.NDArray[np.uint32]
 
@@ -29,23 +27,14 @@ class Bins:
 
     def __init__(self, session: Session, scope: Scope, cells: int) -> None:
         self._session = session
-        self._scope = scope
         self._cells = cells
         self.size = cells * CELL_BINS
         self._program = session.program("histogram/bins.cl", CELL_BINS=CELL_BINS)
-        notes = scope.zeros_left(KEPT_BYTES)
-        self.notes: Buffer = scope.zeros(KEPT_BYTES) if notes is None else notes
-        left = scope.zeros_left(4 * self.size)
-        self.buffer: Buffer = scope.empty(4 * self.size) if left is None else left
-        if left is None:
-            kernel = self._program.kernel("clear_bins")
-            group = session.work_group_size(kernel, session.tuned("counting.group"))
-            session.launch(kernel, self.size // 4, group, self.buffer, np.uint32(self.size // 4))
-
-    def leave(self) -> None:
-        """Leave the buffers to the next job, after the last colours were collected."""
-        for buffer in (self.buffer, self.notes):
-            self._scope.leave_zeros(buffer)
+        self.notes: Buffer = scope.zeros(4 * NOTES)
+        self.buffer: Buffer = scope.empty(4 * self.size)
+        kernel = self._program.kernel("clear_bins")
+        group = session.work_group_size(kernel, session.tuned("counting.group"))
+        session.launch(kernel, self.size // 4, group, self.buffer, np.uint32(self.size // 4))
 
     def starts(self, scope: Scope) -> tuple[Buffer, Uint32, Uint32]:
         """Return each cell's place among the colours, (cells + 1,) uint32 on device and host, and (NOTES,) uint32."""

@@ -164,8 +164,6 @@ class _Counter:
                 return None
             n = int(starts[-1])
             found = bins.collected(self._scope if cells == CELLS else inner, first, where, n)
-            if first_cell + cells == CELLS:
-                bins.leave()
             if cells == CELLS:
                 return self._result(*found, starts, transparent, alphas)
             colors, counts = (session.download(buffer, n, np.uint32) for buffer in found)

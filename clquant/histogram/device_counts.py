@@ -83,7 +83,6 @@ def added(session: Session, scope: Scope, parts: Sequence[DeviceCounts]) -> Colo
                     add_counts(session, given, (bins.buffer, "uint"))
         where, starts, _ = bins.starts(inner)
         colors, counts = bins.collected(scope, 0, where, int(starts[-1]))
-        bins.leave()
     transparent, clear = sum(part.transparent for part in parts), any(part.clear for part in parts)
     weight = transparent + sum(part.total for part in parts)
     return ColorCounts.of_notes(colors, counts, starts, weight, (transparent, CLEAR * clear))

@@ -20,7 +20,6 @@ from clquant.runtime import (
     Rows,
     Scope,
     Session,
-    array_over,
     copy_rows,
     open_session,
 )
@@ -46,7 +45,7 @@ def assembled(session: Session, scope: Scope, pieces: Sequence[Sequence[Picture]
     except DeviceMemoryError:
         return None
     shape = (height, width) if first.gray else (height, width, first.channels)
-    array = array_over(session, buffer, shape, first.dtype)
+    array = Array(session.queue, shape, np.dtype(first.dtype), data=buffer)
     return Picture(height, width, first.channels, first.gray, device_array=array)
 
 

@@ -10,7 +10,6 @@ from clquant.runtime.device.discovery import (
     find_device,
     list_devices,
     profiling_queue,
-    remarks,
     sibling_queue,
     thread_queue,
 )
@@ -46,7 +45,7 @@ from clquant.runtime.total import Total
 from clquant.runtime.transfer.copy import Upload
 from clquant.runtime.transfer.host_result import HostResult, empty_pinned
 from clquant.runtime.transfer.readback import Readback
-from clquant.runtime.transfer.rows import Rows, array_over, copy_rows
+from clquant.runtime.transfer.rows import Rows, copy_rows
 from clquant.runtime.transfer.staging import SMALLEST as STAGED_BYTES
 
 __all__ = [
@@ -84,7 +83,6 @@ __all__ = [
     "Total",
     "Upload",
     "Variant",
-    "array_over",
     "cached_job",
     "copy_rows",
     "default_device",
@@ -103,7 +101,6 @@ __all__ = [
     "profile",
     "profiling_queue",
     "release_memory",
-    "remarks",
     "seed_key",
     "sibling_queue",
     "thread_queue",

@@ -145,7 +145,7 @@ def test_a_table_over_the_limit_is_refused(queue, rng, monkeypatch):
         counted(queue, [rng.integers(1, 255, (600, 500, 4), np.uint8)])
 
 
-@pytest.mark.parametrize("step", ["__init__", "starts", "collected", "leave"])
+@pytest.mark.parametrize("step", ["__init__", "starts", "collected"])
 def test_what_earlier_jobs_left_changes_nothing(queue, rng, monkeypatch, step):
     opaque, partial = picture(rng, (40, 50, 4)), picture(rng, (30, 20, 4))
     opaque[..., 3] = 255

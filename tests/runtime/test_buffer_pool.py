@@ -39,7 +39,7 @@ def test_the_next_job_takes_the_same_buffer(session: runtime.Session) -> None:
 def test_a_buffer_in_use_is_not_idle(session: runtime.Session) -> None:
     buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=1 << 20)
     gate = cl.UserEvent(session.context)
-    memory.BUFFER_POOL.keep(session.queue, [(buffer, 1 << 20, False)], 1 << 30, gate)
+    memory.BUFFER_POOL.keep(session.queue, [(buffer, 1 << 20)], 1 << 30, gate)
     assert memory.BUFFER_POOL.take(session.queue, 1 << 20, idle=True) is None
     gate.set_status(cl.command_execution_status.COMPLETE)
     assert memory.BUFFER_POOL.take(session.queue, 1 << 20, idle=True) is buffer
@@ -111,26 +111,6 @@ def test_zeros_are_zeros_again(session: runtime.Session) -> None:
         assert not session.download(scope.zeros(1 << 20), 1 << 20, np.uint8).any()
 
 
-def test_a_buffer_left_all_zeros_goes_only_to_who_asks_for_zeros(session: runtime.Session) -> None:
-    with session.scope() as scope:
-        left = scope.zeros(1 << 20)
-        scope.leave_zeros(left)
-    with session.scope() as scope:
-        assert scope.empty(1 << 20).int_ptr != left.int_ptr
-        again = scope.zeros_left(1 << 20)
-        assert again is left
-        assert scope.zeros_left(1 << 20) is None
-        assert not session.download(again, 1 << 20, np.uint8).any()
-        session.fill(again, np.uint8(255), 1 << 20)
-    with session.scope() as scope:
-        assert scope.zeros_left(1 << 20) is None
-    with pytest.raises(ZeroDivisionError), session.scope() as scope:
-        scope.leave_zeros(scope.zeros(1 << 20))
-        raise ZeroDivisionError
-    with session.scope() as scope:
-        assert scope.zeros_left(1 << 20) is None
-
-
 def test_a_failed_job_keeps_nothing(session: runtime.Session) -> None:
     with pytest.raises(ZeroDivisionError), session.scope() as scope:
         scope.empty(1 << 20)
@@ -142,7 +122,7 @@ def test_the_oldest_go_beyond_the_bound(session: runtime.Session) -> None:
     recycler = BufferPool()
     buffers = [cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=1 << 20) for _ in range(4)]
     for buffer in buffers:
-        recycler.keep(session.queue, [(buffer, 1 << 20, False)], 3 << 20, True)
+        recycler.keep(session.queue, [(buffer, 1 << 20)], 3 << 20, True)
     with pytest.raises(cl.LogicError):
         buffers[0].release()
     assert recycler.take(session.queue, 1 << 20) is buffers[3]

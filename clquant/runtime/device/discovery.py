@@ -144,11 +144,6 @@ def describe(device: cl.Device) -> str:
     return f"{device.platform.name.strip()}: {device.name.strip()}"
 
 
-def remarks(device: cl.Device) -> list[str]:
-    """List remarks on a device that a person should read before using it."""
-    return [f"unfit: {unfit(device)} (clquant devices --check)"] if unfit(device) else []
-
-
 def default_device() -> cl.Device:
     """The device used when nothing names one.
 

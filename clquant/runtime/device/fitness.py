@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import pathlib
-import threading
 import warnings
 
 import pyopencl as cl
@@ -16,8 +16,6 @@ from clquant.runtime.program.programs import cache_folder
 FILE = "unfit.json"
 _MOST_BYTES = 1 << 20
 
-_lock = threading.Lock()
-_found: dict[str, str] | None = None
 _warned: set[str] = set()
 
 
@@ -30,17 +28,15 @@ def _path() -> pathlib.Path | None:
     return None if folder is None else folder / FILE
 
 
+@functools.cache
 def _read() -> dict[str, str]:
     """Read the stored defects by device, once in a process."""
-    global _found
-    with _lock:
-        if _found is None:
-            _found, path = {}, _path()
-            with contextlib.suppress(OSError, ValueError, RecursionError):  # then nothing is known
-                content = json.loads(b"{}" if path is None else read_regular(path, _MOST_BYTES))
-                if isinstance(content, dict):
-                    _found = {str(name): str(what) for name, what in content.items()}
-        return _found
+    path = _path()
+    with contextlib.suppress(OSError, ValueError, RecursionError):  # then nothing is known
+        content = json.loads(b"{}" if path is None else read_regular(path, _MOST_BYTES))
+        if isinstance(content, dict):
+            return {str(name): str(what) for name, what in content.items()}
+    return {}
 
 
 def unfit(device: cl.Device) -> str:
@@ -59,22 +55,17 @@ def warn_if_unfit(device: cl.Device) -> None:
 
 def note(device: cl.Device, what: str) -> None:
     """Store what a check found wrong with a device and its driver; empty text if it is fit."""
-    global _found
-    found, path = {**_read()}, _path()
+    found, path = _read(), _path()
     if found.get(_key(device), "") == what:
         return
     found.pop(_key(device), None)
     if what:
         found[_key(device)] = what
-    with _lock:
-        _found = found
     if path is not None:
         write_whole(path, json.dumps(found, indent=1, sort_keys=True).encode())
 
 
 def forget() -> None:
     """Read the file anew when it is asked for next."""
-    global _found
-    with _lock:
-        _found = None
-        _warned.clear()
+    _read.cache_clear()
+    _warned.clear()

@@ -109,6 +109,7 @@ def _host_memory(device: cl.Device) -> int:
     return host_memory() or stated
 
 
+@functools.cache
 def host_memory() -> int | None:
     """Bytes of the host's memory that this process may have at most, or None where the system does not tell."""
     try:

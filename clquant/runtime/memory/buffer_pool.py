@@ -5,8 +5,7 @@ size that was used; allocating and releasing a large one takes it 0.25 ms on an 
 job. A kept buffer goes only to a job on the queue that used it last: commands of one queue run in order, so the last
 job's are over before the next one's begin. One that another queue used last, or is to write to, must be idle. Where
 host and device share memory, new pages take as long to come by as a kernel to fill them, so large buffers are kept
-there too, within a smaller share; what wraps an array of the host never is. A job may leave a buffer all zeros, for the
-next that needs one: then it goes to no other.
+there too, within a smaller share; what wraps an array of the host never is.
 """
 
 from __future__ import annotations
@@ -27,21 +26,18 @@ MOST_SHARE_OF_HOST = 64
 # Most queues that buffers are kept for: a program with a queue per job never asks for a buffer again.
 MOST_QUEUES = 16
 
-# The queue, bytes, and whether all of them are 0.
-_Key = tuple[int, int, bool]
+_Key = tuple[int, int]  # the queue, and bytes
 
 
 class _Kept(NamedTuple):
-    """A kept buffer: when it was kept, its device and queue (whose handle cannot be another queue's meanwhile), and
-    whether its last use, which may be another queue's, is over or what tells that.
-    """
+    """A kept buffer."""
 
-    ticket: int
+    ticket: int  # when it was kept
     device: int
-    queue: cl.CommandQueue
+    queue: cl.CommandQueue  # whose handle cannot be another queue's meanwhile
     buffer: cl.Buffer
-    used: cl.Event | bool
-    elsewhere: bool
+    used: cl.Event | bool  # whether its last use is over, or what tells that
+    elsewhere: bool  # whether that use is another queue's
 
     def idle(self) -> bool:
         if isinstance(self.used, bool):
@@ -72,12 +68,9 @@ class BufferPool:
         step = 1 << (nbytes.bit_length() - 4)
         return -(-nbytes // step) * step
 
-    def take(self, queue: cl.CommandQueue, nbytes: int, idle: bool = False, zeros: bool = False) -> cl.Buffer | None:
-        """Take a kept buffer of exactly that size that this queue released, or None.
-
-        `idle`: one whose last use is over, so that other queues may write to it; `zeros`: one of zeros.
-        """
-        key = (queue.int_ptr, nbytes, zeros)
+    def take(self, queue: cl.CommandQueue, nbytes: int, idle: bool = False) -> cl.Buffer | None:
+        """Take a buffer of exactly that size that this queue released, or None; if `idle` one that no command uses."""
+        key = (queue.int_ptr, nbytes)
         with self._lock:
             kept = self._kept.get(key, ())
             for at in range(len(kept) - 1, -1, -1):
@@ -88,21 +81,21 @@ class BufferPool:
     def keep(
         self,
         queue: cl.CommandQueue,
-        buffers: Iterable[tuple[cl.Buffer, int, bool]],
+        buffers: Iterable[tuple[cl.Buffer, int]],
         bound: int,
         used: cl.Event | bool,
         elsewhere: bool = False,
     ) -> None:
-        """Keep a job's buffers, with their bytes and whether all are 0, within `bound` bytes of the device.
+        """Keep a job's buffers, with their bytes, within `bound` bytes of the device.
 
         Their last use is over when the event `used` is, or for good; `elsewhere`: it is another queue's.
         """
         device, handle = queue.device.int_ptr, queue.int_ptr
         with self._lock:
-            for buffer, nbytes, zeros in buffers:
+            for buffer, nbytes in buffers:
                 self._ticket += 1
                 kept = _Kept(self._ticket, device, queue, buffer, used, elsewhere)
-                self._kept.setdefault((handle, nbytes, zeros), []).append(kept)
+                self._kept.setdefault((handle, nbytes), []).append(kept)
                 self._bytes[device] += nbytes
             self._queues[handle] = None
             self._queues.move_to_end(handle)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import bisect
 import collections
 import ctypes
-import functools
 import math
 import sys
 import threading
@@ -33,13 +32,6 @@ MOST_SHARE_OF_HOST = 16
 CONTEXTS_KEPT = 8  # as many as hosts of several GPUs commonly have devices
 
 Bytes = npt.NDArray[np.uint8]
-
-
-@functools.cache
-def host_share() -> int:
-    """Bytes that results may have of the host's memory, where the system tells how much that is."""
-    memory = host_memory()
-    return MOST_RESULT_BYTES if memory is None else memory // MOST_SHARE_OF_HOST
 
 
 class Block:
@@ -180,7 +172,8 @@ class PinnedPool:
 
 def _most_bytes() -> int:
     """Most bytes of results in use and of blocks kept."""
-    return min(MOST_RESULT_BYTES, host_share())
+    memory = host_memory()
+    return MOST_RESULT_BYTES if memory is None else min(MOST_RESULT_BYTES, memory // MOST_SHARE_OF_HOST)
 
 
 _lock = threading.Lock()
@@ -200,16 +193,7 @@ def pinned_pool(context: cl.Context, device: cl.Device) -> PinnedPool:
 
 
 def is_page_locked(array: npt.NDArray[Any]) -> bool:
-    """Whether all of a C-contiguous array lies in page-locked memory that this library made.
-
-    Parameters
-    ----------
-    array : ndarray
-
-    Returns
-    -------
-    bool
-    """
+    """Whether all of a C-contiguous array lies in page-locked memory that this library made."""
     with _lock:
         pools = list(_pools.values())
     return bool(array.flags.c_contiguous) and any(pool.holds(array) for pool in pools)

@@ -46,7 +46,6 @@ class Scope:
         self._limits = limits
         self._buffers: list[cl.Buffer] = []  # these are released
         self._recyclable: list[tuple[cl.Buffer, int]] = []  # these are kept, by their bytes
-        self._zeros: set[int] = set()
         self._uploads: list[Upload] = []
         self._elsewhere: cl.Event | None = None
         self._endings: list[Callable[[], None]] = []
@@ -79,7 +78,6 @@ class Scope:
             BUFFER_POOL.clear()  # some drivers find memory short only at its first use, too late for `_allocate_anew`
         self._buffers.clear()
         self._recyclable.clear()
-        self._zeros.clear()
         self._uploads.clear()
         drop_arrived()
         while self._endings:
@@ -103,9 +101,8 @@ class Scope:
             except cl.Error:
                 return False
         share = MOST_SHARE_OF_HOST if self._limits.unified_memory else MOST_SHARE
-        buffers = ((buffer, nbytes, buffer.int_ptr in self._zeros) for buffer, nbytes in self._recyclable)
         bound = self._limits.global_memory // share
-        BUFFER_POOL.keep(self._queue, buffers, bound, used, self._elsewhere is not None)
+        BUFFER_POOL.keep(self._queue, self._recyclable, bound, used, self._elsewhere is not None)
         return True
 
     def _wraps_host_memory(self) -> bool:
@@ -168,21 +165,6 @@ class Scope:
             cl.enqueue_fill_buffer(self._queue, buffer, np.zeros(1, np.uint8), 0, max(int(nbytes), 1))
         order_commands(self._queue)
         return buffer
-
-    def zeros_left(self, nbytes: int) -> cl.Buffer | None:
-        """A buffer of zero bytes without clearing one: such as an earlier job on this queue left, or None."""
-        rounded = BufferPool.rounded(nbytes)
-        buffer = BUFFER_POOL.take(self._queue, rounded, zeros=True)
-        if buffer is not None:
-            self._recyclable.append((buffer, rounded))
-        return buffer
-
-    def leave_zeros(self, buffer: cl.Buffer) -> None:
-        """Say that the commands queued so far leave a buffer of this scope all zeros, and no others will write to it.
-
-        It is kept for `zeros_left` unless the scope's job fails, or it is too small to be kept.
-        """
-        self._zeros.add(buffer.int_ptr)
 
     def upload(self, array: npt.NDArray[Any]) -> cl.Buffer:
         """Make a read-only buffer of a C-contiguous array, which must not change before the scope ends.

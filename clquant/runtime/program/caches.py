@@ -17,6 +17,8 @@ from typing import TypeVar
 
 import pyopencl as cl
 
+from clquant.runtime.program.pocl import takes_short_header
+
 POCL_VARIABLE = "POCL_CACHE_DIR"
 T = TypeVar("T")
 _ROOM = 1 << 20  # bytes that PoCL's cache needs for a picture
@@ -72,15 +74,13 @@ def with_any_cache(make: Callable[[], T]) -> T:
 
 def damaged_cache(program: cl.Program, error: cl.Error) -> str:
     """Advise on a kernel missing from a damaged cache, for the end of a message; empty for other errors and drivers."""
-    if getattr(error, "code", 0) != cl.status_code.INVALID_KERNEL_NAME or not _is_pocl(program):
+    if getattr(error, "code", 0) != cl.status_code.INVALID_KERNEL_NAME or not any(
+        map(takes_short_header, program.devices)
+    ):
         return ""
     caches = system_caches()
     where = os.environ.get(POCL_VARIABLE) or (str(caches / "pocl") if caches is not None else "PoCL's cache")
     return f"; what PoCL keeps of the program is damaged: remove {where!r}, or set {POCL_VARIABLE} to another folder"
-
-
-def _is_pocl(program: cl.Program) -> bool:
-    return any(device.platform.name == "Portable Computing Language" for device in program.devices)
 
 
 def _can_write(folder: pathlib.Path) -> bool:

@@ -27,7 +27,7 @@ OPTIONS = ["-cl-std=CL1.2", "-w", "-cl-kernel-arg-info"]
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([\w./]+)"[ \t]*$', re.MULTILINE)
 # PoCL keeps a cache of its own, of the kernels in use alone; asking it for a binary compiles every kernel of a file
 # for any work-group size (measured: half of the time of a cold first picture). Oclgrind compiles nothing.
-NOT_CACHED = ("Portable Computing Language", "Oclgrind")
+NOT_CACHED = (pocl.PLATFORM, "Oclgrind")
 _CONTEXTS_KEPT = 16
 _MOST_BYTES = 1 << 28  # of a compiled program
 

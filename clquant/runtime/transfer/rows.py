@@ -1,17 +1,13 @@
-"""Rows of bytes between buffers, and device arrays over buffers."""
+"""Rows of bytes between buffers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyopencl as cl
-import pyopencl.array
 
 from clquant.runtime.errors import device_errors
-from clquant.runtime.launch import Shape
 from clquant.runtime.profiling import record
 from clquant.runtime.session import Session
 from clquant.runtime.transfer.copy import order_commands
@@ -40,8 +36,3 @@ def copy_rows(session: Session, target: Rows, source: Rows, rows: int, nbytes: i
         order_commands(session.queue)
     record("copy on the device", True, event)
     return event
-
-
-def array_over(session: Session, buffer: cl.Buffer, shape: Shape, dtype: npt.DTypeLike) -> pyopencl.array.Array:
-    """A device array on a session's queue that is a buffer's memory, from its beginning."""
-    return pyopencl.array.Array(session.queue, shape, np.dtype(dtype), data=buffer)

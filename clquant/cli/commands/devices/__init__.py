@@ -11,6 +11,7 @@ from clquant.cli import common, streams
 from clquant.cli.commands.devices import check
 from clquant.cli.table import Table
 from clquant.runtime.device.discovery import DEVICE_VARIABLE
+from clquant.runtime.device.fitness import unfit
 
 HELP = "list the OpenCL devices there are"
 
@@ -48,7 +49,8 @@ def run(args: argparse.Namespace) -> int:
         # A name that fits no device is no error here: the list shows what there is.
         wanted = next(name for name in (DEVICE_VARIABLE, "PYOPENCL_CTX") if os.environ.get(name))
         note = f"No default: {wanted}={os.environ[wanted]} names none of these."
-    notes = [f"{n}: {remark}." for n, device in enumerate(there) for remark in runtime.remarks(device)]
+    defects = ((n, unfit(device)) for n, device in enumerate(there))
+    notes = [f"{n}: unfit: {defect} (clquant devices --check)." for n, defect in defects if defect]
     note = "\n".join([*notes, *([note] if note else [])])
     columns = {name: name for name in ("number", "default", "device", "platform", "driver", "units")}
     columns |= {"number": "", "default": "*", "memory": "memory, MiB", "largest": "largest buffer, MiB"}
