@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import clquant
 from clquant.cli import common, streams
@@ -37,7 +39,7 @@ def main(
         if COMPLETION_VARIABLE in os.environ:
             complete()
         args = build_parser(named).parse_args(given)
-        with running or contextlib.nullcontext():
+        with running or contextlib.nullcontext(), _plain_warnings():
             status = int(args.run(args))
             common.print_records(args)
             return status
@@ -54,6 +56,18 @@ def main(
         if os.environ.get("CLQUANT_DEBUG"):
             raise
         return _say(f"unexpected {type(error).__name__}: {error} (CLQUANT_DEBUG=1 shows where)", EXIT_FAILED)
+
+
+@contextlib.contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Within the block warnings are sentences, without places in the code."""
+
+    def show(message: Any, *_: Any, **__: Any) -> None:
+        streams.complain(f"clquant: {message}\n")
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 def _say(message: str, status: int) -> int:

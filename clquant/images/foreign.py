@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.params import shown
-from clquant.runtime import FileError, InvalidType
+from clquant.runtime import ClquantError, FileError, InvalidType
 
 # kDLCPU of the DLPack specification.
 _DLPACK_HOST = 1
@@ -31,6 +31,8 @@ def as_array(source: Any, argument: str) -> npt.NDArray[Any] | None:
         source = source.detach()
     try:
         return channels_last(np.asarray(_on_host(source)), source)  # type: ignore[no-any-return]
+    except ClquantError:  # of this library's own frames
+        raise
     except Exception as error:  # each library refuses in its own way
         raise InvalidType(f"{argument} is {shown(source)}, which gives no array: {error}") from error
 

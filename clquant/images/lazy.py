@@ -154,11 +154,11 @@ class LazyRows:
         return np.ascontiguousarray(converted).reshape(*shape, self.channels)
 
 
-def check_sizes(source: Any, argument: str, memory: int) -> None:
-    """Refuse a picture elsewhere that is too large or in too many chunks, or of which memory holds no row or chunk."""
+def check_sizes(source: Any, argument: str, memory: int, most_side: int = MOST_SIDE) -> None:
+    """Refuse an array elsewhere that is too large or in too many chunks, or of which memory holds no row or chunk."""
     shape, item = [int(side) for side in source.shape], np.dtype(source.dtype).itemsize
-    if max(shape) > MOST_SIDE:
-        raise InvalidArgument(f"{argument} has the shape {tuple(shape)}; allowed: sides of up to {MOST_SIDE}")
+    if max(shape) > most_side:
+        raise InvalidArgument(f"{argument} has the shape {tuple(shape)}; allowed: sides of up to {most_side}")
     chunks = getattr(source, "chunks", None)
     sides = [int(side) for side in chunks] if chunks and all(isinstance(side, int) for side in chunks) else []
     count = math.prod(-(-side // max(chunk, 1)) for side, chunk in zip(shape, sides, strict=False))

@@ -76,7 +76,7 @@ class RowQuantizer(Estimator, abc.ABC):
             If `progress` returned False.
         """
         callback, most = params.callback("progress", progress), memory_bytes(memory)
-        self._fit(read_rows(X), sample_weight, callback, most)
+        self._fit(read_rows(X, most), sample_weight, callback, most)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Any:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from clquant.flow.executors import executor_of
 from clquant.images.files import path_of
+from clquant.images.lazy import check_sizes
 from clquant.params import refuse_dask, shown
 from clquant.runtime import (
     Array,
@@ -28,6 +29,8 @@ from clquant.runtime import (
 from clquant.vectors.files import opened
 
 MAX_COMPONENTS = 2048
+MOST_ROWS = 1 << 33
+MOST_CHUNK = 1 << 32  # bytes of a store's chunk that is read at once, unless the caller bounds its memory
 PORTION_BYTES = 1 << 26  # of rows that are looked at or searched at once
 _KINDS = "buif"
 Read = Callable[[int, int], npt.NDArray[Any]]
@@ -147,8 +150,8 @@ def finite(rows: npt.NDArray[Any], first: int) -> npt.NDArray[Any]:
     return rows
 
 
-def read_rows(given: Any) -> RowSource:
-    """The rows of an argument `X`, checked but for their values."""
+def read_rows(given: Any, memory: int = MOST_CHUNK) -> RowSource:
+    """The rows of an argument `X`, checked but for their values; chunks of stores fit `memory`."""
     if type(given).__module__.startswith("scipy.sparse"):
         raise InvalidType(f"X is a sparse {type(given).__name__}; sparse rows are not supported: give a dense array")
     collection = executor_of(given)
@@ -173,6 +176,8 @@ def read_rows(given: Any) -> RowSource:
         )
     if shape[0] == 0:
         raise InvalidArgument(f"X has 0 sample(s) (shape={shape}) while a minimum of 1 is required")
+    if is_lazy and collection is None:
+        check_sizes(source, "X", memory, MOST_ROWS)
     return RowSource(source, is_lazy)
 
 

@@ -105,6 +105,15 @@ def test_a_scene_keeps_its_place(folder: pathlib.Path, picture: Any) -> None:
 
 
 @pytest.mark.full
+def test_a_warning_is_a_sentence(folder: pathlib.Path, picture: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("rasterio")
+    PIL.Image.fromarray(picture).save("scene.tif", tiffinfo={33550: (1.0, 1.0, 0.0)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert run("scene.tif", "-k", "4", "-o", "scene.zarr") == 0
+    assert capsys.readouterr().err == "clquant: 'scene.zarr' does not keep where 'scene.tif' lies: .tif does\n"
+
+
 def test_a_full_palette_and_pixels_without_data(
     folder: pathlib.Path, picture: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -77,6 +77,15 @@ def test_arrays_of_other_libraries_are_their_values(
     assert np.array_equal(images.read(kind(values)).array.reshape(shape), values)
 
 
+def test_an_error_of_this_library_stays_what_it_is() -> None:
+    class Frame:
+        def __array__(self, dtype: Any = None, copy: Any = None) -> npt.NDArray[Any]:
+            raise runtime.FileError("cannot read frame 4")
+
+    with pytest.raises(runtime.FileError, match=r"^cannot read frame 4"):
+        images.read(Frame())
+
+
 def test_a_library_that_refuses_is_named() -> None:
     class Refuses:
         def __array__(self, dtype: Any = None, copy: Any = None) -> npt.NDArray[Any]:

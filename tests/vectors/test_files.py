@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clquant import ClquantError, FileError, FormatError, ProductQuantizer, ResidualQuantizer, VectorQuantizer
+from clquant import (
+    ClquantError,
+    FileError,
+    FormatError,
+    InvalidArgument,
+    ProductQuantizer,
+    ResidualQuantizer,
+    VectorQuantizer,
+)
 from clquant.vectors import files
 from clquant.vectors.fixed_point import fixed_point
 from clquant.vectors.rows import RowSource, read_rows
@@ -139,6 +147,25 @@ def changed(good: pathlib.Path, changes: dict[str, Any], kind: int = zipfile.ZIP
             with archive.open(f"{name}.npy", "w") as entry:
                 np.lib.format.write_array(entry, array)
     return path
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunks", "message"),
+    [
+        ([1 << 34, 8], [1 << 20, 8], "sides of up to 8589934592"),
+        ([1 << 30, 8], [8, 1], "allowed: 67108864 chunks"),
+        ([1 << 31, 8], [1 << 31, 8], "X: a chunk takes 17179869184 bytes; allowed by memory: 67108864"),
+    ],
+)
+def test_stores_that_no_machine_can_read(
+    tmp_path: pathlib.Path, shape: list[int], chunks: list[int], message: str
+) -> None:
+    pytest.importorskip("zarr")
+    about = {"zarr_format": 2, "shape": shape, "chunks": chunks, "dtype": "|u1", "order": "C", "fill_value": 0}
+    (tmp_path / "x.zarr").mkdir()
+    (tmp_path / "x.zarr" / ".zarray").write_text(json.dumps({**about, "compressor": None, "filters": None}))
+    with pytest.raises(InvalidArgument, match=message):
+        VectorQuantizer(4).fit(tmp_path / "x.zarr", memory="64 MiB")
 
 
 def test_hostile_files_of_quantizers(queue: Any, tmp_path: pathlib.Path) -> None:
