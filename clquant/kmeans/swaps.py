@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from clquant.kmeans.lloyd import Lloyd
 from clquant.kmeans.points import GROUP
-from clquant.runtime import Buffer, Scope, Session
+from clquant.runtime import PreparedLaunch, Scope, Session
 
 # Swaps compare every center with every other.
 MAX_SWAPPED = 4096
@@ -26,75 +28,52 @@ def swap_centers(session: Session, scope: Scope, lloyd: Lloyd, rounds: int, step
     if lloyd.grid is not None:
         lloyd.grid.swap(rounds, steps, max(1, lloyd.k // CENTERS_PER_SWAP))
         return
-    swap = _SwapRounds(session, scope, lloyd)
+    keep, *moves = _launches(session, scope, lloyd)
     lloyd.restart()
     for remaining in range(rounds, -1, -1):
         for _ in range(steps - 1):
             lloyd.step()
         lloyd.step(by_axis=True)  # done in any case: it has the statistics that swaps need
-        for launch in swap.change if remaining else swap.keep:
+        for launch in [keep, *moves] if remaining else [keep]:
             launch.queue()
 
 
-class _SwapRounds:
-    """The buffers of a series of swaps, and its launches."""
-
-    # `keep` keeps the present centers, or goes back to better ones; `change` does so too, and then moves centers of the
-    # best set.
-
-    def __init__(self, session: Session, scope: Scope, lloyd: Lloyd) -> None:
-        self._session = session
-        self._scope = scope
-        self._lloyd = lloyd
-        dims, stride = lloyd.points.space.dims, lloyd.k_stride
-        self._program = session.program("kmeans/swaps.cl", DIMS=dims)
-        best_centers = scope.empty(4 * dims * stride)
-        best_totals = scope.empty(8 * (1 + 2 * dims) * lloyd.k)
-        swaps = scope.copy_of(np.array([max(1, lloyd.k // CENTERS_PER_SWAP), 0], np.uint32))
-        lowest = scope.copy_of(np.array([2**64 - 1], np.uint64))
-        given = {
-            "centers": lloyd.centers,
-            "totals": lloyd.totals,
-            "k": np.uint32(lloyd.k),
-            "k_stride": np.uint32(stride),
-            "best_centers": best_centers,
-            "best_totals": best_totals,
-            "swaps": swaps,
-            "lowest": lowest,
-            "state": lloyd.state,
-        }
-        kernel = self._program.kernel("keep_best")
-        most = session.tuned("kmeans.swap_group")
-        group = session.work_group_size(kernel, min(KEEP_GROUP, most))
-        self.keep = [session.prepare(scope, kernel, group, group, **given)]
-        kernel = self._program.kernel("move_centers")
-        # Filled up to whole vectors with the greatest number.
-        filled = {
-            "neighbours": 4,
-            "costs": 8,
-            "gains": 8,
-            "by_cost": 4,
-            "by_gain": 4,
-            "merges": 4,
-            "turns": 4,
-            "untouched": 4,
-        }
-        given = {
-            **{name: given[name] for name in ("centers", "k", "k_stride", "best_centers", "best_totals", "swaps")},
-            **{name: self._filled(item) for name, item in filled.items()},
-            "extents": np.array((*lloyd.points.extent, 0)[:4], np.int32),
-        }
-        at_once = PHASES if lloyd.k <= MAX_IN_ONE_GROUP else 1
-        group = session.work_group_size(kernel, most if at_once > 1 else GROUP)
-        items = group if at_once > 1 else lloyd.k
-        phases = [(first, first + at_once) for first in range(0, PHASES, at_once)]
-        self.change = self.keep + [
-            session.prepare(scope, kernel, items, group, **given, first=np.uint32(first), end=np.uint32(end))
-            for first, end in phases
-        ]
-
-    def _filled(self, item: int) -> Buffer:
-        nbytes = item * self._lloyd.k_stride
-        buffer = self._scope.empty(nbytes)
-        self._session.fill(buffer, np.full(1, 0xFF, np.uint8), nbytes)
-        return buffer
+def _launches(session: Session, scope: Scope, lloyd: Lloyd) -> list[PreparedLaunch]:
+    """Prepare what keeps the present centers, or goes back to better ones, and then what moves some of the best."""
+    dims, stride = lloyd.points.space.dims, lloyd.k_stride
+    program = session.program("kmeans/swaps.cl", DIMS=dims)
+    shared: dict[str, Any] = {
+        "centers": lloyd.centers,
+        "k": np.uint32(lloyd.k),
+        "k_stride": np.uint32(stride),
+        "best_centers": scope.empty(4 * dims * stride),
+        "best_totals": scope.empty(8 * (1 + 2 * dims) * lloyd.k),
+        "swaps": scope.copy_of(np.array([max(1, lloyd.k // CENTERS_PER_SWAP), 0], np.uint32)),
+    }
+    kernel = program.kernel("keep_best")
+    most = session.tuned("kmeans.swap_group")
+    group = session.work_group_size(kernel, min(KEEP_GROUP, most))
+    own = {"totals": lloyd.totals, "lowest": scope.copy_of(np.array([2**64 - 1], np.uint64)), "state": lloyd.state}
+    keep = session.prepare(scope, kernel, group, group, **shared, **own)
+    kernel = program.kernel("move_centers")
+    # Bytes a center; filled up to whole vectors with the greatest number.
+    marks = {
+        "neighbours": 4,
+        "costs": 8,
+        "gains": 8,
+        "by_cost": 4,
+        "by_gain": 4,
+        "merges": 4,
+        "turns": 4,
+        "untouched": 4,
+    }
+    for name, item in marks.items():
+        shared[name] = scope.empty(item * stride)
+        session.fill(shared[name], np.full(1, 0xFF, np.uint8), item * stride)
+    shared["extents"] = np.array((*lloyd.points.extent, 0)[:4], np.int32)
+    at_once = PHASES if lloyd.k <= MAX_IN_ONE_GROUP else 1
+    group = session.work_group_size(kernel, most if at_once > 1 else GROUP)
+    items = group if at_once > 1 else lloyd.k
+    phases = [(np.uint32(first), np.uint32(first + at_once)) for first in range(0, PHASES, at_once)]
+    moves = [session.prepare(scope, kernel, items, group, **shared, first=first, end=end) for first, end in phases]
+    return [keep, *moves]
