@@ -56,10 +56,12 @@ def _run_costs(passed: Int) -> tuple[Int, Int]:
     n = len(passed) - 1
     cost = np.full((n + 1, n + 1), np.iinfo(np.int64).max // 2, np.int64)
     entry = np.zeros((n + 1, n + 1), np.int64)
+    downwards = np.ascontiguousarray(passed[:, ::-1])
     for begin in range(n):
-        costs = passed[begin + 1 :] - passed[begin]
-        entry[begin, begin + 1 :] = 255 - costs[:, ::-1].argmin(axis=1)
-        cost[begin, begin + 1 :] = costs.min(axis=1)
+        costs = downwards[begin + 1 :] - downwards[begin]
+        lowest = costs.argmin(axis=1)
+        entry[begin, begin + 1 :] = 255 - lowest
+        cost[begin, begin + 1 :] = costs[np.arange(len(costs)), lowest]
     return cost, entry
 
 
