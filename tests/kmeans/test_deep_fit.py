@@ -116,8 +116,13 @@ def test_small(queue: CommandQueue) -> None:
 
 @pytest.mark.parametrize("name", [SPACES[0], *(pytest.param(s, marks=pytest.mark.full) for s in SPACES[1:])])
 @pytest.mark.parametrize("channels", [3, 4])
-def test_fit_equals_the_reference(queue: CommandQueue, rng: np.random.Generator, name: str, channels: int) -> None:
+@pytest.mark.parametrize("nearly_gray", [False, True])
+def test_fit_equals_the_reference(
+    queue: CommandQueue, rng: np.random.Generator, name: str, channels: int, nearly_gray: bool
+) -> None:
     pixels = smooth(rng, (20, 30, channels))
+    if nearly_gray:  # gray in 8 bits
+        pixels[..., :3] = pixels[..., :1] // 257 * 257 + rng.integers(0, 20, (20, 30, 3), dtype=np.uint16)
     engine = KMeansPalette(9, color_space=name, tol=1e-3, queue=queue).fit(pixels)
     plain = KMeansPalette(9, color_space=name, tol=1e-3, queue=queue).fit(images.read(pixels).array)
     full = with_alpha(pixels.reshape(-1, channels))
