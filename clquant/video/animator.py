@@ -120,6 +120,7 @@ def animate(
     again: Iterable[Frame] = Spool(ahead(source)) if source.once else source
     reduction = Reduction(
         source=again,
+        alike=source.alike,
         expected=again.expected if isinstance(again, Spool) else source.expected,
         colors=colors if isinstance(colors, numbers.Integral) else as_palette(colors, "colors"),
         palettes=way,
@@ -146,6 +147,8 @@ class Reduction:
 
     Attributes
     ----------
+    alike : bool
+        Whether all frames are known to have as many channels.
     scale : float
         Of the frames' sides.
     scenes : tuple of Scene
@@ -162,6 +165,7 @@ class Reduction:
     """
 
     source: Iterable[Frame]
+    alike: bool
     expected: int
     colors: Any
     palettes: str
@@ -193,7 +197,7 @@ class Reduction:
         found = dataclasses.replace(self, size=(width, height), channels=_channels(first))
         scenes: tuple[ways.Scene, ...] = (ways.Scene(0, self.colors),) if given else ()
         learns = not given and self.palettes != "frame"
-        if found.channels < 4 and not learns:
+        if found.alike and found.channels < 4 and not learns:
             return dataclasses.replace(found, scenes=scenes)
         found = dataclasses.replace(found, kept=Kept(found.calm))
         looked = _Looked(found)

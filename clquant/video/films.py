@@ -47,7 +47,7 @@ class _Pipe:
 class Film:
     """A film in a file or a pipe."""
 
-    plays = 0
+    plays, alike = 0, True
     count: int | None = None
 
     def __init__(
@@ -132,8 +132,9 @@ class Film:
             with open(self._source, "rb") as file:
                 head = file.read(_HEAD_BYTES)
         claim = _Y4M_HEAD.match(head)
-        if claim is not None:
-            return self._too_large(*(side.decode("ascii", "replace") for side in claim.groups()))
+        width, height = (side.decode("ascii", "replace") for side in claim.groups()) if claim else ("1", "1")
+        if not (width.isdigit() and height.isdigit() and 0 < int(width) * int(height) <= MAX_FILE_PIXELS):
+            return self._too_large(width, height)
         reason = getattr(error, "strerror", None) or error
         return FileError(f"cannot read {self._shown} as a picture or film: {reason}")
 

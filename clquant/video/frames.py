@@ -40,6 +40,7 @@ class _Source(Protocol):
     expected: int
     seconds: Fraction
     once: bool
+    alike: bool  # whether all frames are known to have as many channels
 
     def timed(self) -> Iterator[Timed]: ...
 
@@ -47,7 +48,7 @@ class _Source(Protocol):
 class _AnimatedFile:
     """A file that Pillow reads."""
 
-    once, seconds = False, Fraction(0)
+    once, alike, seconds = False, False, Fraction(0)
 
     def __init__(self, path: str, damaged: bool) -> None:
         self._path, self._damaged = path, damaged
@@ -81,6 +82,7 @@ class _Pictures:
         self.count = len(pictures) if isinstance(pictures, list | tuple | np.ndarray) else None
         self.expected = self.count or 0
         self._pictures, self._step = pictures, step
+        self.alike = self.count is not None and len({getattr(each, "shape", id(each)) for each in pictures}) == 1
         self._first: list[Any] = []
         first = next(iter(pictures), None) if self.once or self.count is None or self.count else None
         if first is None:
@@ -128,6 +130,8 @@ class Frames:
         How often the file says that they are shown; 0 for ever.
     once : bool
         Whether they can be iterated over once only: those of pipes and iterators.
+    alike : bool
+        Whether all frames are known to have as many channels.
     expected : int
         How many frames are expected, 0 if nobody knows; `len` is there where it is certain.
     """
@@ -152,7 +156,7 @@ class Frames:
         self._source = _opened(source, self._fps, self._start, raw, damaged)
         self._size = _size(size, (self._source.width, self._source.height))
         self.width, self.height = self._size or (self._source.width, self._source.height)
-        self.plays, self.once = self._source.plays, self._source.once
+        self.plays, self.once, self.alike = self._source.plays, self._source.once, self._source.alike
 
     @property
     def _shown(self) -> str:

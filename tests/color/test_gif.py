@@ -115,6 +115,14 @@ def test_a_frame_of_256_colours_is_cleared_in_every_reader(rng):
         assert np.array_equal(np.asarray(film.convert("RGBA"))[:, :, 3] == 0, np.eye(16, dtype=bool))
 
 
+def test_no_entry_is_free_for_what_stays(rng):
+    """A part that changes has all 256 colours, and around it pixels stay: they are drawn again."""
+    palette = np.concatenate([rng.permutation(256)[:, None], rng.integers(0, 256, (256, 2))], axis=1)
+    changing = np.arange(256).reshape(16, 16)
+    first, second = (np.insert(part, 8, 7, axis=1) for part in (changing, np.roll(changing, 1)))
+    check([IndexedImage(first, palette), IndexedImage(second, palette)])
+
+
 def test_only_what_changes_is_drawn():
     indices = np.zeros((20, 30), int)
     moved = indices.copy()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import io
+import os
 
 import numpy as np
 import PIL.Image
 import pytest
 
+import clquant
 from clquant import IndexedImage, KMeansPalette
 from clquant.runtime import FileError, InvalidArgument, InvalidType, StoppedError
 from clquant.video import animation
@@ -102,6 +105,45 @@ def test_ordered_dithering_does_not_flicker(queue, sample):
     assert not differ.any()
 
 
+def test_an_animation_of_frames_and_times(rng, tmp_path):
+    colors = rng.integers(0, 256, (4, 3), np.uint8)
+    frames = [IndexedImage(rng.integers(0, 4, (5, 6)), colors) for _ in range(3)]
+    made = animation.Animation(frames, [40, 70_000, 20], plays=2)
+    assert (len(made), made.frames, made.delays_ms, made.palette) == (3, frames, [40, 70_000, 20], frames[0].palette)
+    for format in ("GIF", "PNG", "WEBP"):
+        given = {"delay_ms": [40, 70_000, 20], "plays": 2}
+        assert made.to_bytes(format) == animation.animation_bytes(frames, format, **given)
+    made.save(tmp_path / "a.png")
+    assert [frame.delay_ms for frame in clquant.video.frames(tmp_path / "a.png")] == [40, 70_000, 20]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_into_a_named_pipe(tmp_path):
+    frames = [IndexedImage([[0, 1]], [[0, 0, 0], [9, 9, 9]]), IndexedImage([[1, 1]], [[0, 0, 0], [9, 9, 9]])]
+    os.mkfifo(tmp_path / "a.png")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        data = pool.submit((tmp_path / "a.png").read_bytes)
+        animation.save_animation(tmp_path / "a.png", iter(frames))
+    assert data.result() == animation.animation_bytes(iter(frames), "PNG")
+
+
+@pytest.mark.parametrize(
+    ("second", "format", "delays", "why"),
+    [
+        ([[0, 0, 0], [9, 9, 9]], "GIF", [40], "delay_ms has 1; allowed: one for each of the frames"),
+        ([[0, 0, 0], [9, 9, 9]], "GIF", [40, 40, 40], "delay_ms has 3; allowed: one for each of the 2 frames"),
+        ([[0, 0, 0], [8, 8, 8]], "PNG", 40, "another palette than those before"),
+        ([[0, 0, 0, 255], [9, 9, 9, 100]], "GIF", 40, r"frames\[1\] has colours of alpha below 255"),
+        (None, "GIF", 40, "one size for all"),
+    ],
+)
+def test_frames_that_come_are_checked_in_their_turn(second, format, delays, why):
+    one = IndexedImage([[0, 1]], [[0, 0, 0], [9, 9, 9]])
+    other = IndexedImage([[0]], one.palette) if second is None else IndexedImage([[1, 1]], second)
+    with pytest.raises(InvalidArgument, match=why):
+        animation.animation_bytes(iter([one, other]), format, delay_ms=delays)
+
+
 def test_once_and_one_frame(tmp_path):
     path = tmp_path / "a.gif"
     animation.save_gif(path, [IndexedImage([[0, 1]], [[0, 0, 0], [9, 9, 9]])], loop=False)
@@ -119,6 +161,14 @@ def test_wrong_calls(queue, sample, tmp_path):
         animation.quantize_frames(KMeansPalette(8), [])
     with pytest.raises(InvalidArgument, match="one size for all"):
         animation.gif_bytes([one, other])
+    with pytest.raises(
+        InvalidArgument, match=r"frames\[1\] is 2 wide and 1 high, the first 1 and 1; allowed: one size"
+    ):
+        clquant.animate([one.to_array(), other.to_array()]).to_bytes("GIF")
+    with pytest.raises(InvalidType, match="frames is 7; allowed: a sequence or an iterator"):
+        animation.animation_bytes(7, "GIF")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match="comment is 7; allowed: a text"):
+        animation.animation_bytes([one], "GIF", comment=7)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="delay_ms is 5; allowed: an integer from 10"):
         animation.gif_bytes([one], delay_ms=5)
     with pytest.raises(InvalidArgument, match=r"delay_ms\[1\] is 5; allowed: an integer from 10"):

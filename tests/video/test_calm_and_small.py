@@ -51,6 +51,13 @@ def test_packing_is_its_reference(count, bits, loss, rng):
     assert lzw.blocks_of(frames, loss, open_session()) == [expected] * 2
 
 
+def test_packing_a_few_at_a_time_changes_nothing(gradient, monkeypatch):
+    made = clquant.animate(gradient, 64)
+    expected = made.to_bytes("GIF")
+    monkeypatch.setattr(lzw, "MOST_FRAMES", 2)
+    assert made.to_bytes("GIF") == expected
+
+
 def test_near_colours(rng):
     colors = rng.integers(0, 256, (40, 3), np.uint8)
     near = lzw.near_colors(colors, 40, 7)
@@ -159,6 +166,9 @@ def test_files_of_at_most_so_many_bytes(noisy, tmp_path, capsys):
     assert main(["animate", str(tmp_path / "a.gif"), "--max-bytes", "3k", "-o", str(tmp_path / "c.gif")]) == 0
     assert "bytes (quality" in capsys.readouterr().err
     assert (tmp_path / "c.gif").stat().st_size <= 3000
+    for format, colors in (("PNG", 32), ("GIF", made.palette)):
+        whole = len(clquant.animate(noisy, colors).to_bytes(format))
+        assert 0.5 * whole < len(clquant.animate(noisy, colors, max_bytes=int(0.9 * whole)).to_bytes(format)) < whole
     for wrong in ({"quality": 0}, {"hold": 16}, {"lossy": 101}, {"max_bytes": 0}):
         with pytest.raises(InvalidArgument, match=f"{next(iter(wrong))} is"):
             clquant.animate(noisy, **wrong)

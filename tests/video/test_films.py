@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -197,6 +198,24 @@ def test_a_y4m_that_ends_within_a_frame(piped, rng, tmp_path, monkeypatch):
         read(whole[:28])
 
 
+def test_what_cannot_be_opened(pictures, tmp_path, monkeypatch):
+    path = film(tmp_path / "a.mkv", pictures)
+    with pytest.raises(InvalidArgument, match="has no frames from 99 s on; allowed: a start before its end"):
+        list(clquant.video.frames(path, start=99))
+    for raw in ((0, 5), (4, 4, 0), (4,), "ab", 7):
+        with pytest.raises(InvalidArgument, match=r"raw is .*; allowed: "):
+            clquant.video.frames(path, raw=raw)
+    (tmp_path / "a.y4m").write_bytes(b"YUV4MPEG2 W4 H4 F25:1 C999\nFRAME\n" + bytes(99))
+    with pytest.raises(FileError, match="as a picture or film"):
+        clquant.video.frames(tmp_path / "a.y4m")
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(FileError, match="standard input is closed"):
+        clquant.video.frames("-")
+    monkeypatch.setitem(sys.modules, "av", None)
+    with pytest.raises(FileError, match="films need PyAV, which is not installed"):
+        clquant.video.frames(path)
+
+
 @pytest.mark.parametrize("size", ["W100000 H100000", "Ip W-5 H10"])
 @pytest.mark.parametrize("piped", [False, True])
 def test_a_y4m_of_absurd_size(size, piped, tmp_path, monkeypatch):
@@ -298,6 +317,11 @@ def test_the_command(pictures, tmp_path, monkeypatch, capsys):
     )
     assert clquant.Palette.read("p.hex") == clquant.Palette(["black", "red"])
     assert clquant.video.frames("b.png").plays == 2
+    os.mkdir("folder")
+    for name in ("1.png", "folder/2.png", "folder/3.png"):
+        PIL.Image.fromarray(pictures[0]).save(name)
+    assert main(["animate", "1.png", "folder", "--fps", "5", "-o", "d.gif"]) == 0
+    assert [frame.delay_ms for frame in clquant.video.frames("d.gif")] == [200] * 3
     for arguments, why in (
         (["a.gif"], "is the input itself; name another output"),
         (["a.mkv", "a.gif"], "name the file to write with -o"),
@@ -309,7 +333,11 @@ def test_the_command(pictures, tmp_path, monkeypatch, capsys):
     ):
         assert main(["animate", *arguments]) == 2
         assert why in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main(["animate", "a.mkv", "--size", "0", "-o", "c.gif"])
-    assert "'0' is no size in pixels, such as 480" in capsys.readouterr().err
+    for option, why in (
+        ("--size", "'0' is no size in pixels, such as 480"),
+        ("--start", "'' is no time, such as 83.5"),
+    ):
+        with pytest.raises(SystemExit):
+            main(["animate", "a.mkv", option, "0" if option == "--size" else "", "-o", "c.gif"])
+        assert why in capsys.readouterr().err
     assert not (tmp_path / "c.gif").exists()

@@ -269,6 +269,19 @@ def test_animate(shared, pictures, tmp_path):
         made.to_bytes("BMP")
 
 
+def test_holes_in_later_frames_alone_stay_holes(rng):
+    """A list whose first frame has no alpha, mapped to palettes of each frame."""
+    opaque = rng.integers(0, 256, (9, 8, 3), np.uint8)
+    holed = np.dstack([opaque, np.full((9, 8), 255, np.uint8)])
+    holed[2:4, 3:5] = 0
+    made = clquant.animate([opaque, holed, opaque], 128, palettes="frame")
+    for format in ("GIF", "PNG", "WEBP"):
+        with PIL.Image.open(io.BytesIO(made.to_bytes(format))) as image:
+            image.seek(1)
+            found = np.array(image.convert("RGBA"))
+        assert same(found, holed)
+
+
 def test_opaque_frames_before_holes_get_255_colours(rng, tmp_path):
     full = rng.integers(0, 256, (40, 40, 4), np.uint8)
     full[:, :, 3] = 255
@@ -302,6 +315,9 @@ def test_the_command_keeps_films_moving(suffix, pictures, tmp_path, capsys):
     assert "the first of 4 frames" in capsys.readouterr().err
     assert main(["palette", str(path), "--max-bytes", "900", "-o", str(tmp_path / f"d.{suffix}")]) == 2
     assert "has 4 frames; --max-bytes is for still pictures alone" in capsys.readouterr().err
+    given = ["palette", str(path), "--use", "black,red,#0000", "-o", str(tmp_path / f"e.{suffix}")]
+    assert main(given) == 0
+    assert "4 frames of 17x13: 3 colours" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("alpha", [False, True])

@@ -122,11 +122,6 @@ def _packed(indices: npt.NDArray[np.uint8]) -> bytes:
     PIL.Image.fromarray(np.ascontiguousarray(indices)).save(out, "GIF", optimize=False, interlace=0)
     data = out.getvalue()
     at = _HEADER_BYTES + _table_bytes(data[10])
-    while data[at : at + 1] == _EXTENSION:
-        at += 2
-        while data[at]:
-            at += 1 + data[at]
-        at += 1
     assert data[at : at + 1] == _DESCRIPTOR
     at += 10 + _table_bytes(data[at + 9])
     return data[at : -len(_TRAILER)]
