@@ -15,6 +15,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
+from multiprocessing.connection import Connection
 from typing import Any
 
 from clquant.cli import batch, common
@@ -135,21 +136,25 @@ def run(
         return here(args, pairs) if pairs else 0
     threads = max(1, open_session(common.open_queue(args)).limits.compute_units // jobs)
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, spawn, initializer=_begin_worker, initargs=(threads,)) as executor:
-        return _each(args, pairs, executor, here)
+    end, command = spawn.Pipe(duplex=False)
+    with command, ProcessPoolExecutor(jobs, spawn, initializer=_begin_worker, initargs=(threads, end)) as executor:
+        try:
+            return _each(args, pairs, executor, here)
+        except BaseException:
+            command.close()  # without waiting for pictures at work
+            raise
 
 
-def _begin_worker(threads: int) -> None:
+def _begin_worker(threads: int, end: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal interrupts all: the command ends its workers
     os.environ.update(dict.fromkeys(_THREADS, str(threads)))
-    threading.Thread(target=_end_with_command, daemon=True).start()
+    threading.Thread(target=_end_with_command, args=(end,), daemon=True).start()
 
 
-def _end_with_command() -> None:
-    command = multiprocessing.parent_process()
-    if command is not None:
-        command.join()
-        os._exit(1)  # it was killed, and nobody else would end its workers
+def _end_with_command(end: Connection) -> None:
+    """End this worker when the command closes its side of a pipe, or is killed."""
+    end.poll(None)
+    os._exit(1)
 
 
 def _each(args: argparse.Namespace, pairs: Sequence[Pair], executor: Executor, here: Here) -> int:

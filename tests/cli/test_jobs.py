@@ -87,11 +87,21 @@ def test_an_interrupt_leaves_nothing_partial(folder: pathlib.Path, monkeypatch: 
             waiting[0].set_exception(KeyboardInterrupt())
         return waiting[-1]
 
+    ends = []
+
+    def begin(*_: Any, initargs: Any, **__: Any) -> Executor:
+        ends.append(initargs[1])
+        return Executor()
+
     monkeypatch.setattr(Executor, "submit", submit)
-    monkeypatch.setattr(executors, "ProcessPoolExecutor", lambda *_, **__: Executor())
+    monkeypatch.setattr(executors, "ProcessPoolExecutor", begin)
     assert cli.main(["palette", "in", "-k", "5", "--jobs", "2", "-o", "new/out", "-q"]) == 130
     assert [future.cancelled() for future in waiting[1:]] == [True] * 4
     assert not (folder / "new").exists()
+    ended: list[int] = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    executors._end_with_command(ends[0])  # in a worker
+    assert ended == [1]
 
 
 @pytest.mark.full
