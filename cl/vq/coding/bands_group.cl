@@ -5,6 +5,7 @@
  *
  * Constants: as in vq/coding/bands.cl.
  */
+#define NARROW 1
 #include "vq/coding/band_model.h"
 
 #define AHEAD (4 * MAX_LANES) /* words in local memory: a step takes no more than a quarter of them */

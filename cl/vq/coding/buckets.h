@@ -4,6 +4,7 @@
  * 1..256), so that programs serve codebooks of many sizes.
  */
 #define WIDE (BUCKET >= 16)
+#define MOST_SYMBOLS 256
 #include "vq/coding/rans.h"
 
 #define STRIDE (MOST_BUCKETS * BUCKET)                /* bytes of values of codewords */

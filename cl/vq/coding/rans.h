@@ -6,7 +6,8 @@
  * (x / f) 2^15 + x % f + c < 2^32. Decoding: f (x >> 15) + slot - c < f 2^17 <= 2^32; it is at least 2 f >= 2, so one
  * word brings it to 2^16 again. A damaged stream cannot lead out of this range.
  *
- * WIDE, defined before, tells that rows of values begin at multiples of 16 bytes and have room to the next one.
+ * WIDE, defined before, tells that rows of values begin at multiples of 16 bytes and have room to the next one, with
+ * MOST_SYMBOLS at most; NARROW, that vectors are not faster than as many numbers.
  */
 #define TOTAL_BITS 15
 #define TOTAL (1u << TOTAL_BITS)
@@ -14,6 +15,9 @@
 #define PLACES ((uint16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
 #ifndef WIDE
 #define WIDE 0
+#endif
+#ifndef NARROW
+#define NARROW 0
 #endif
 
 /* The weight of a logarithm v <= 167, in eighths of a bit: at most 15 * 2^17 < 2^21. */
@@ -43,6 +47,16 @@ inline uint sum_of_16(uint16 x)
     const uint8 eight = x.lo + x.hi;
     const uint4 four = eight.lo + eight.hi;
     return four.x + four.y + four.z + four.w;
+}
+
+/* Sums of all components up to and with each. */
+inline uint16 running_sums(uint16 x)
+{
+    x += (uint16)(0, x.s0123, x.s4567, x.s89ab, x.scd, x.se);
+    x += (uint16)(0, 0, x.s0123, x.s4567, x.s89ab, x.scd);
+    x += (uint16)(0, 0, 0, 0, x.s0123, x.s4567, x.s89ab);
+    x += (uint16)(0, 0, 0, 0, 0, 0, 0, 0, x.s01234567);
+    return x;
 }
 
 /* The sum of the weights of some symbols. */
@@ -113,7 +127,7 @@ typedef struct {
 } Found;
 
 /* The symbol whose range holds a slot, 0 .. TOTAL - 1. */
-#if WIDE
+#if WIDE && NARROW
 inline Found symbol_at(__global const uchar *above, __global const uchar *left, uint symbols, uint slot)
 {
     const Spread spread = spread_of(sum_of_weights(above, left, symbols), symbols);
@@ -145,6 +159,32 @@ inline Found symbol_at(__global const uchar *above, __global const uchar *left, 
         found.range = range_from(spread, before, own, found.symbol, symbols);
         sum = fourth + quarters.w;
     }
+    return found;
+}
+#elif WIDE
+inline Found symbol_at(__global const uchar *above, __global const uchar *left, uint symbols, uint slot)
+{
+    uint begins[MOST_SYMBOLS / 16]; /* what the weights before each 16 symbols add up to */
+    uint sum = 0;
+    for (uint i = 0; i < symbols; i += 16) {
+        begins[i / 16] = sum;
+        sum += sum_of_16(joint_weights(above + i, left + i, symbols - i));
+    }
+    const Spread spread = spread_of(sum, symbols);
+    uint first = 0;
+    while (first + 16 < symbols && spread_to(spread, begins[first / 16 + 1], first + 16) <= slot)
+        first += 16;
+    const uint16 weights = joint_weights(above + first, left + first, symbols - first);
+    const uint16 firsts = running_sums(weights) - weights + begins[first / 16];
+    const uint16 cut = spread.top >= 15 ? firsts >> (spread.top - 15) : firsts << (15 - spread.top);
+    const uint16 starts = (cut * spread.ratio >> 16) + PLACES + first; /* as spread_to */
+    const uint there = min(symbols - first, 16u);
+    const uint last = sum_of_16(select((uint16)0, (uint16)1, (starts <= (uint16)slot) & (PLACES < (uint16)there))) - 1;
+    const uint before = sum_of_16(select((uint16)0, firsts, PLACES == (uint16)last));
+    const uint own = sum_of_16(select((uint16)0, weights, PLACES == (uint16)last));
+    Found found;
+    found.symbol = first + last;
+    found.range = range_from(spread, before, own, found.symbol, symbols);
     return found;
 }
 #else
