@@ -196,25 +196,11 @@ class Parts(Blocks):
 
     @abc.abstractmethod
     def reduced(self, method: str, *args: Any) -> Any:
-        """Call a method of each part, and merge the results by `MERGES`."""
+        """Call a method of each `Part`, and merge the results by `MERGES`."""
 
     @abc.abstractmethod
     def picked(self, wanted: dict[int, npt.NDArray[np.int64]]) -> Sequence[Rows]:
         """Return blocks of some parts by their places in these."""
-
-    def sums(self, codebook: Rows, capacity: int) -> npt.NDArray[np.uint64]:
-        """Add up `Part.sums` for a codebook (size, K)."""
-        found: npt.NDArray[np.uint64] = self.reduced("sums", codebook, capacity)
-        return found
-
-    def worst(self, codebook: Rows, capacity: int) -> Worst:
-        """Find the worst block of each codeword."""
-        found: Worst = self.reduced("worst", codebook, capacity)
-        return found
-
-    def squares(self, capacity: int) -> int:
-        """Add up the weighted squared lengths of all blocks."""
-        return int(self.reduced("squares", capacity))
 
     def rows(self, numbers: npt.NDArray[np.int64]) -> Rows:
         """Return blocks (count, K) by their increasing numbers, each from the part that has it."""
@@ -251,13 +237,13 @@ class PartedLloyd(Lloyd):
 
     def squares(self) -> int:
         """The weighted sum of the squared lengths of the parts' blocks."""
-        return self._parts.squares(self._words.capacity)
+        return int(self._parts.reduced("squares", self._words.capacity))
 
     def _answer(self, method: str, codebook: Rows) -> Any:
         """What the parts find for a codebook; the last answer is kept, as steps may go on where nothing moves."""
         known, given = self._answers.get(method), codebook.tobytes()
         if known is None or known[0] != given:
-            known = self._answers[method] = given, getattr(self._parts, method)(codebook, self._words.capacity)
+            known = self._answers[method] = given, self._parts.reduced(method, codebook, self._words.capacity)
         return known[1]
 
     def _queue_sums(self) -> None:

@@ -171,12 +171,11 @@ class Search:
         width: int,
         indices: Buffer,
         offset: int = 0,
-        own: Buffer | None = None,
         index: str | None = None,
     ) -> None:
         """Queue the search for every block of a picture; `index` is the type of the indices, by default the least."""
         kind = index or index_type(self._capacity)
-        sizes, arguments = self._searching(image, height, width, indices, offset, own, kind)
+        sizes, arguments = self._searching(image, height, width, indices, offset, None, kind)
         self._session.launch(*sizes, **arguments)
 
     def prepare(

@@ -82,7 +82,8 @@ class HeldRows:
 
     def totals(self, fixed: FixedPoint, weights: Weights, words: Words) -> npt.NDArray[np.uint64]:
         """Sums of the rows of each codeword, (k, d + 1), the last column their weights."""
-        return self._portions(fixed, weights).sums(words, len(words))
+        found: npt.NDArray[np.uint64] = self._portions(fixed, weights).reduced("sums", words, len(words))
+        return found
 
     def nearest(self, _: Any, fixed: FixedPoint, words: Words) -> Labels:
         """The index of the nearest codeword of each row."""
@@ -157,7 +158,7 @@ class SpreadRows:
     def totals(self, fixed: FixedPoint, weights: Weights, words: Words) -> npt.NDArray[np.uint64]:
         """Sums of the rows of each codeword, (k, d + 1), the last column their weights."""
         with self._parts(fixed, weights) as parts:
-            found: npt.NDArray[np.uint64] = parts.sums(words, len(words))
+            found: npt.NDArray[np.uint64] = parts.reduced("sums", words, len(words))
             return found
 
     def nearest(self, model: Any, *_: Any) -> Any:

@@ -195,7 +195,7 @@ def coding_order(codebook: npt.NDArray[np.uint8], block: BlockShape, shape: Cont
         return order
     book = codebook.reshape(shape.size, block.rows, block.columns, block.channels)
     edges = (edge.reshape(shape.size, -1) for edge in (book[:, 0], book[:, :, 0], book[:, -1], book[:, :, -1]))
-    looked_at = [edge[:, :: _step(edge.shape[1])] for edge in edges]
+    looked_at = [edge[:, :: -(-edge.shape[1] // _SIDE_COMPONENTS)] for edge in edges]
     sides = np.concatenate(looked_at, axis=1)
     smallest = shape.smallest_part
     begins = np.zeros(1, np.int64)
@@ -208,10 +208,6 @@ def coding_order(codebook: npt.NDArray[np.uint8], block: BlockShape, shape: Cont
         unit = np.where(counts > shape.bucket, shape.bucket, smallest)
         middles = begins + (-(-counts // unit) + 1) // 2 * unit
         begins = np.sort(np.concatenate([begins, middles[split]]))
-
-
-def _step(side: int) -> int:
-    return -(-side // _SIDE_COMPONENTS)
 
 
 def _by_widest(

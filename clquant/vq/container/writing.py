@@ -93,27 +93,23 @@ class Compressor:
             table: Any = flow.in_bands(session, picture, self.coder.encoding, halves)
             if not isinstance(table, np.ndarray):
                 table = session.download(images.buffer_of(table), table.shape, table.dtype)
-            layout = BandLayout(*table.shape)
-
-            def match(contexts: Contexts, model: Model, places: Table) -> Table:
-                return self._matched(session, contexts, model, picture, places, layout)
-
+            match = partial(self._matched, session, picture, BandLayout(*table.shape))
             self.write_encoded(file, (picture.height, picture.width), embed, session, table, match, progress)
 
     def matched(self, model: Model, table: Table, layout: BandLayout, total: int, pixels: npt.NDArray[Any]) -> Table:
         """Some bands of a table with blocks by likelier codewords; `total` are the pixels of the whole picture."""
         session = open_session(self.coder.queue)
         with open_contexts(session, self.coder.rows, self.coder.shape, total, True) as contexts:
-            return self._matched(session, contexts, model, images.read(pixels), table, layout)
+            return self._matched(session, images.read(pixels), layout, contexts, model, table)
 
     def _matched(
         self,
         session: Session,
+        picture: images.Picture,
+        layout: BandLayout,
         contexts: Contexts,
         model: Model,
-        picture: images.Picture,
         table: Table,
-        layout: BandLayout,
     ) -> Table:
         """Bands of a table with blocks by likelier codewords, where the tolerance allows."""
         shape, matched = self.coder.shape, np.empty_like(table)
