@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import hashlib
 import math
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -56,6 +58,12 @@ class Outcome:
     after_ms: float = math.nan
 
 
+def _noted(read: set[str], value: Callable[..., int], device: Any, limits: runtime.Limits, name: str) -> int:
+    """`tuning.value`, whose parameters are collected."""
+    read.add(name)
+    return value(device, limits, name)
+
+
 def tune(queue: runtime.CommandQueue, quick: bool, progress: Progress) -> list[Outcome]:
     """Search every job's parameters, from the shipped values on.
 
@@ -81,7 +89,8 @@ def tune(queue: runtime.CommandQueue, quick: bool, progress: Progress) -> list[O
     planned = []
     with runtime.force_tuning(values):
         for job in jobs(session, 512 if quick else 1024 if session.limits.is_cpu else 4096):
-            with tuning.noted() as read:
+            read = set[str]()
+            with mock.patch.object(tuning, "value", functools.partial(_noted, read, tuning.value)):
                 for call in job.calls:
                     call()
             planned.append((job, [name for name in job.names if name in read]))

@@ -1,6 +1,6 @@
 """The only place that knows OpenCL's mechanics: devices, programs and their variants, memory, limits, errors."""
 
-from pyopencl import Buffer, CommandQueue, Event
+from pyopencl import Buffer, CommandQueue, LocalMemory
 from pyopencl.array import Array
 
 from clquant.runtime.device.discovery import (
@@ -34,13 +34,13 @@ from clquant.runtime.memory.pinned import is_page_locked
 from clquant.runtime.memory.scope import Scope
 from clquant.runtime.open_session import open_session
 from clquant.runtime.philox import philox4x32, seed_key
-from clquant.runtime.profiling import Profile, profile
+from clquant.runtime.profiling import profile
 from clquant.runtime.program.kernel import Kernel
 from clquant.runtime.program.programs import Program, full_source
 from clquant.runtime.program.tuning import force_tuning
 from clquant.runtime.program.variants import NVIDIA_FENCE, Variant, force_variant
 from clquant.runtime.progress import Progress, ProgressCallback
-from clquant.runtime.session import LocalMemory, Session
+from clquant.runtime.session import Session
 from clquant.runtime.total import Total
 from clquant.runtime.transfer.copy import Upload
 from clquant.runtime.transfer.host_result import HostResult, empty_pinned
@@ -58,7 +58,6 @@ __all__ = [
     "CommandQueue",
     "DeviceError",
     "DeviceMemoryError",
-    "Event",
     "FileError",
     "FormatError",
     "HostResult",
@@ -71,7 +70,6 @@ __all__ = [
     "NotFittedError",
     "PictureError",
     "PreparedLaunch",
-    "Profile",
     "Program",
     "Progress",
     "ProgressCallback",

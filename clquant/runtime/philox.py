@@ -1,4 +1,7 @@
-"""Philox4x32-10 in NumPy, the twin of `cl/common/philox.h`: random numbers keyed by seed and position alone."""
+"""Philox4x32-10 in NumPy, the twin of `cl/common/philox.h`: random numbers keyed by seed and position alone.
+
+J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,7 @@ WEYL = (0x9E3779B9, 0xBB67AE85)
 
 
 def philox4x32(counter: npt.ArrayLike, key: npt.ArrayLike) -> npt.NDArray[np.uint32]:
-    """Four random 32-bit words for each counter.
-
-    Counters are uint32 (..., 4), the key (2,), the result (..., 4). J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw,
-    "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
-    """
+    """Four random words for each counter: uint32 (..., 4) of counters (..., 4) and a key (2,)."""
     words = np.asarray(counter, dtype=np.uint32).astype(np.uint64)
     low, high = (int(k) & 0xFFFFFFFF for k in np.asarray(key, dtype=np.uint64))
     x0, x1, x2, x3 = (words[..., i].copy() for i in range(4))

@@ -48,11 +48,7 @@ class Profile:
 def profile() -> Iterator[Profile]:
     """Collect the events of every launch and copy that this thread makes inside the block.
 
-    Yields
-    ------
-    Profile
-        `kernel_ms()` has the milliseconds of its kernels, once the work is done; the queue must carry
-        `PROFILING_ENABLE` (see `profiling_queue`) for that.
+    Times are read from a queue that carries `PROFILING_ENABLE` (see `profiling_queue`), once the work is done.
     """
     collector = Profile()
     token = _collector.set(collector)

@@ -21,8 +21,6 @@ from clquant.runtime.program.kernel import Kernel
 from clquant.runtime.program.programs import PROGRAMS, Program
 from clquant.runtime.transfer.copy import Upload, marker, new_host_array, order_commands, read_buffer
 
-LocalMemory = cl.LocalMemory
-
 
 class Session:
     """A queue with its device's limits, programs and launches, while one method of an engine runs.
@@ -161,10 +159,7 @@ class Session:
         return made
 
     def hand_over(self, array: pyopencl.array.Array) -> pyopencl.array.Array:
-        """A device array as a result: its event is over when all is that was queued so far.
-
-        So PyOpenCL waits for it where the array is used on another queue.
-        """
+        """A device array as a result: on another queue PyOpenCL waits for all that was queued so far."""
         with device_errors("ending a device array"):
             array.add_event(marker(self.queue))
         return array

@@ -253,13 +253,7 @@ def _new_queue(context: cl.Context, device: cl.Device, properties: int = 0) -> c
 
 
 def profiling_queue(device: cl.Device | None = None) -> cl.CommandQueue:
-    """A new queue whose events carry times, on the context of `default_queue(device)`.
-
-    Raises
-    ------
-    DeviceError
-        As `default_queue`.
-    """
+    """A new queue whose events carry times, on the context of `default_queue(device)`."""
     queue = default_queue(device)
     return _new_queue(queue.context, queue.device, cl.command_queue_properties.PROFILING_ENABLE)
 

@@ -46,10 +46,7 @@ class _Kept(NamedTuple):
 
 
 class BufferPool:
-    """Released buffers by queue and size, within a bound of bytes per device.
-
-    All methods may be called from any thread.
-    """
+    """Released buffers by queue and size, within a bound of bytes per device; safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

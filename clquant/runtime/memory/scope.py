@@ -66,7 +66,7 @@ class Scope:
     ) -> None:
         for upload in self._uploads:
             upload.wait()
-        if kind is not None or self._wraps_host_memory():
+        if kind is not None or any(buffer.hostbuf is not None for buffer in self._buffers):
             # Queued work may still read host arrays that the caller is free to change or drop after this.
             with contextlib.suppress(cl.Error), driver_call():
                 self._queue.finish()
@@ -104,9 +104,6 @@ class Scope:
         bound = self._limits.global_memory // share
         BUFFER_POOL.keep(self._queue, self._recyclable, bound, used, self._elsewhere is not None)
         return True
-
-    def _wraps_host_memory(self) -> bool:
-        return any(buffer.hostbuf is not None for buffer in self._buffers)
 
     def _allocate(self, flags: int, nbytes: int, hostbuf: Any = None) -> cl.Buffer:
         if nbytes > self._limits.max_alloc:

@@ -215,14 +215,11 @@ class ProgramCache:
             entry = self._contexts[handle]
         _, lock, programs = entry
         key = (device.int_ptr, file, tuple(sorted(constants.items())))
-        found = programs.get(key)
-        if found is None:
+        if key not in programs:
             with lock:
-                found = programs.get(key)
-                if found is None:
-                    source = full_source(file, constants)
-                    found = programs[key] = _compile(context, device, file, source)
-        return found
+                if key not in programs:
+                    programs[key] = _compile(context, device, file, full_source(file, constants))
+        return programs[key]
 
 
 PROGRAMS = ProgramCache()

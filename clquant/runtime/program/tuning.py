@@ -83,7 +83,6 @@ NAMES = {
 }
 
 _forced: contextvars.ContextVar[Values | None] = contextvars.ContextVar("clquant_tuning", default=None)
-_noted: contextvars.ContextVar[set[str] | None] = contextvars.ContextVar("clquant_tuning_noted", default=None)
 
 
 def family(limits: Limits) -> str:
@@ -154,9 +153,6 @@ def read(path: pathlib.Path) -> dict[str, dict[str, int]]:
 
 def value(device: cl.Device, limits: Limits, name: str) -> int:
     """Return a parameter's value on a device, whose limits may be lowered."""
-    names = _noted.get()
-    if names is not None:
-        names.add(name)
     forced = _forced.get()
     if forced is not None and name in forced:
         return forced[name]
@@ -179,17 +175,6 @@ def _values(device: cl.Device, kind: str, switch: str) -> Values:
     return {**shipped(kind), **own}
 
 
-@contextlib.contextmanager
-def noted() -> Iterator[set[str]]:
-    """A set that receives the names of the parameters that are read inside the block, in this thread and its lanes."""
-    names: set[str] = set()
-    token = _noted.set(names)
-    try:
-        yield names
-    finally:
-        _noted.reset(token)
-
-
 def forget() -> None:
     """Read the user's file anew at the next value that is asked for."""
     _values.cache_clear()
@@ -197,18 +182,7 @@ def forget() -> None:
 
 @contextlib.contextmanager
 def force_tuning(forced: Values) -> Iterator[None]:
-    """Within the block, this thread takes these values for the parameters named.
-
-    Parameters
-    ----------
-    forced : mapping of str to int
-        Others are as ever.
-
-    Raises
-    ------
-    InvalidArgument
-        If a name or value is not allowed.
-    """
+    """Within the block, this thread takes these values for the parameters named."""
     given = {name: checked(name, number) for name, number in forced.items()}
     token = _forced.set({**(_forced.get() or {}), **given})
     try:

@@ -75,18 +75,9 @@ def _named() -> str | None:
 
 @contextlib.contextmanager
 def force_variant(name: str) -> Iterator[None]:
-    """Within the block, this thread takes the named form from every table that has it.
+    """Within the block, this thread takes the named form from every table that has it; others choose as ever.
 
-    Parameters
-    ----------
-    name : str
-        Such as ``"portable"``; tables without it choose as ever. The environment variable `CLQUANT_VARIANT`
-        does the same for a whole process.
-
-    Raises
-    ------
-    InvalidArgument
-        In the calls within, if the device does not admit the form.
+    Calls within raise `InvalidArgument` if the device does not admit the form.
     """
     token = _forced.set(name)
     try:

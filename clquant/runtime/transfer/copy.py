@@ -21,6 +21,7 @@ from clquant.runtime.transfer.staging import SMALLEST, SMALLEST_DOWN, StagedUplo
 # Arrays up to this size are copied on the host first, and then to devices with memory of their own without waiting.
 UNAWAITED_BYTES = 1 << 16
 MOST_UNDER_WAY = 256  # of these
+_COMPLETE = cl.command_execution_status.COMPLETE  # and below: commands that have ended, well or badly
 
 
 def sent_in_turn(nbytes: int, limits: Limits) -> bool:
@@ -113,13 +114,8 @@ def drop_arrived() -> None:
     if not _under_way:
         return
     with contextlib.suppress(IndexError):  # another thread took the last
-        while len(_under_way) > MOST_UNDER_WAY or _is_over(_under_way[0]):
+        while len(_under_way) > MOST_UNDER_WAY or _under_way[0].command_execution_status <= _COMPLETE:
             _under_way.popleft()
-
-
-def _is_over(event: cl.Event) -> bool:
-    """Whether a command has ended, well or badly."""
-    return event.command_execution_status <= cl.command_execution_status.COMPLETE
 
 
 def read_buffer(

@@ -187,7 +187,7 @@ _stagings: OrderedDict[tuple[int, int], Staging | None] = OrderedDict()
 
 def staging(context: cl.Context, device: cl.Device) -> Staging | None:
     """Return a device's staging in a context, made at its first use; None without page-locked memory or threads."""
-    if not threads_run():
+    if not threading.main_thread().is_alive():  # threads take no work in functions called at Python's exit
         return None
     key = (context.int_ptr, device.int_ptr)
     with _lock:
@@ -200,11 +200,6 @@ def staging(context: cl.Context, device: cl.Device) -> Staging | None:
                 _stagings.popitem(last=False)
         _stagings.move_to_end(key)
         return _stagings[key]
-
-
-def threads_run() -> bool:
-    """Whether threads still take work: those of `concurrent.futures` do not in functions called at Python's exit."""
-    return threading.main_thread().is_alive()
 
 
 def clear_stagings() -> None:
