@@ -212,7 +212,7 @@ def expected(
     if not writes:
         return places, [(source, None) for source in sources]
     pairs: list[Pair] = list(zip(sources, places.each(args.output, name, suffixes=suffixes), strict=True))
-    _check_targets(args, [str(target) for _, target in pairs])
+    check_targets(args, [str(target) for _, target in pairs])
     if not args.no_clobber:
         return places, pairs
     todo = []
@@ -224,7 +224,7 @@ def expected(
     return places, todo
 
 
-def _check_targets(args: argparse.Namespace, targets: Sequence[str]) -> None:
+def check_targets(args: argparse.Namespace, targets: Sequence[str]) -> None:
     """Refuse options that do not go with where results are written."""
     if STDOUT in targets:
         streams.refuse_terminal()

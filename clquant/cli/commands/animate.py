@@ -13,7 +13,7 @@ import clquant
 from clquant.cli import common, inputs, streams
 from clquant.cli.common import STDOUT, given_palette, option, shown
 from clquant.cli.inputs import Inputs
-from clquant.cli.outputs import Outputs, make_folder
+from clquant.cli.outputs import Outputs, check_targets, make_folder
 from clquant.dithering.registry import DEFAULT
 from clquant.images.folders import files_below
 from clquant.runtime import InvalidArgument
@@ -76,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
     sources = _sources(args)
     places = Outputs(sources, common.files_read(args))
     target = _target(args, places)
+    check_targets(args, [target])
+    places.check_palette(args.save_palette)
     colors = given_palette("--use", args.use) if args.use is not None else args.colors
     if args.use is None and not 2 <= args.colors <= 256:
         raise InvalidArgument(f"--colors is {args.colors}; allowed: 2 to 256")

@@ -17,7 +17,7 @@ import clquant
 from clquant.cli import batch, common, inputs, streams
 from clquant.cli.common import STDOUT, option, shown
 from clquant.cli.inputs import Source
-from clquant.cli.outputs import Outputs, make_folder
+from clquant.cli.outputs import Outputs, check_targets, make_folder
 from clquant.runtime import FormatError, InvalidArgument
 from clquant.vectors import exchange, files, saved
 from clquant.vectors.base import RowQuantizer
@@ -211,6 +211,7 @@ def _each(
     sources = inputs.expand(args.inputs, frozenset(suffixes))
     places = Outputs(sources, common.files_read(args))
     targets = places.each(args.output, lambda source: f"{source.stem}-{what}.npy", suffixes=suffixes)
+    check_targets(args, targets)
 
     def work(item: batch.Item, _: None) -> batch.Finish:
         with item.working() as progress:

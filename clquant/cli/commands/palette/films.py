@@ -243,7 +243,9 @@ def target(args: argparse.Namespace, places: Outputs) -> str:
     suffix = "" if args.output is None else os.path.splitext(args.output)[1].lower()
     if args.output is None or (args.output != STDOUT and suffix not in ANIMATED_SUFFIXES):
         raise InvalidArgument("--animate needs one .gif file, or .png, .apng or .webp, to write, named with -o")
-    return STDOUT if args.output == STDOUT else places.one(args.output)
+    found = STDOUT if args.output == STDOUT else places.one(args.output)
+    outputs.check_targets(args, [found])
+    return found
 
 
 def animate(options: Options, sources: Inputs) -> int:
