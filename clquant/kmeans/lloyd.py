@@ -129,15 +129,11 @@ class Lloyd:
             return
         self._session.fill(self.state, np.zeros(1, np.uint32), 4 * STATE_WORDS)
 
-    def step(self, by_axis: bool = False, tolerance: int = 0, still: bool = False) -> None:
-        """Queue a step: assign all points, move each center to its points' mean, and repair centers without points."""
+    def step(self, by_axis: bool = False, still: bool = False, tolerance: int = 0, count: int = 1) -> None:
+        """Queue steps: assign all points, move each center to its points' mean, and repair centers without points."""
         # Nothing happens if the steps since `restart` are done, unless `by_axis`, which sums squared differences for
         # each axis and takes longer. `tolerance` is 2^64 times the relative fall of inertia at which the steps are
         # done. With `still` all centers stay, so that only their statistics are computed.
-        self._steps(1, by_axis, tolerance, still)
-
-    def _steps(self, count: int, by_axis: bool, tolerance: int, still: bool) -> None:
-        """Queue several steps."""
         if self.grid is not None:
             self.grid.steps(count, by_axis, tolerance, self.k if still else self.pinned)
             return
@@ -223,7 +219,7 @@ class Lloyd:
         while queued < max_iter or states:
             if queued < max_iter:
                 count = min(batch, max_iter - queued)
-                self._steps(count, False, _tolerance(tol), False)
+                self.step(tolerance=_tolerance(tol), count=count)
                 queued += count
                 states.append(self._read_state())
                 # The device has the next steps, which change nothing after the last one, before it is waited for.

@@ -31,8 +31,7 @@ def swap_centers(session: Session, scope: Scope, lloyd: Lloyd, rounds: int, step
     keep, *moves = _launches(session, scope, lloyd)
     lloyd.restart()
     for remaining in range(rounds, -1, -1):
-        for _ in range(steps - 1):
-            lloyd.step()
+        lloyd.step(count=steps - 1)
         lloyd.step(by_axis=True)  # done in any case: it has the statistics that swaps need
         for launch in [keep, *moves] if remaining else [keep]:
             launch.queue()
