@@ -157,7 +157,5 @@ VARIANTS = (
     Variant("portable", FILE, launchers=(PixelOrdered,)),
 )
 
-register_dither("blue-noise", OrderedDither("blue-noise").dither)
-register_dither("bayer", OrderedDither("bayer").dither)
-for _size in (2, 4, 8, 16):
-    register_dither(f"bayer{_size}", OrderedDither("bayer", size=_size).dither)
+for _name, (_mask, _size) in threshold_maps.ORDERED.items():
+    register_dither(_name, OrderedDither(_mask, size=_size).dither)

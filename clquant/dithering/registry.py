@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from clquant import flow, params
 from clquant.color.palette import Palette, as_palette
 from clquant.dithering.error_filters import FILTERS
+from clquant.dithering.threshold_maps import ORDERED
 from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, ProgressCallback
 
 
@@ -80,7 +81,7 @@ _DITHERERS: dict[str, Ditherer] = {}
 # Names by the module that registers them.
 _BUILT_IN = {
     "clquant.dithering.error_diffusion": ("leaky", *(name for name in FILTERS if name != "floyd-steinberg")),
-    "clquant.dithering.ordered": ("blue-noise", "bayer", "bayer2", "bayer4", "bayer8", "bayer16"),
+    "clquant.dithering.ordered": tuple(ORDERED),
     "clquant.dithering.search": ("search",),
     "clquant.halftone.floyd_steinberg": ("floyd-steinberg", "pinwheel"),
 }

@@ -18,6 +18,9 @@ from clquant.runtime import Buffer
 
 Mask = npt.NDArray[np.int32]
 
+ORDERED = {"blue-noise": ("blue-noise", 8), "bayer": ("bayer", 8), **{f"bayer{n}": ("bayer", n) for n in (2, 4, 8, 16)}}
+"""The mask and size that each name of an ordered dither stands for."""
+
 SIDE = 64
 SEED = 1
 SIGMA = 1.5  # Ulichney's width of the filter

@@ -173,7 +173,7 @@ class RowQuantizer(Estimator, abc.ABC):
             made = cls(**header["parameters"])
             made.set_params(queue=queue)
             made._restore(header, arrays)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
             raise FormatError(f"{what} is no saved {cls.__name__}: {error}") from error
         return made
 

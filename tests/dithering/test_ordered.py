@@ -137,7 +137,7 @@ def test_blue_noise_has_little_power_at_low_frequencies():
         (OrderedDither("bayer", size=3), InvalidArgument, "size is 3; allowed: 2, 4, 8"),
         (OrderedDither(strength=1.5), InvalidArgument, "strength is 1.5; allowed: a number from 0 to 1"),
         (OrderedDither(strength="much"), InvalidType, "strength is 'much'"),
-        (OrderedDither, InvalidType, "dither is a type"),
+        (OrderedDither, InvalidType, "dither is <class"),
     ],
 )
 def test_wrong_arguments(dither, kind, message):

@@ -11,10 +11,10 @@ from clquant.cli import common
 from clquant.cli.common import STDOUT, given_palette, option
 from clquant.cli.inputs import Inputs
 from clquant.cli.outputs import Outputs
+from clquant.dithering.threshold_maps import ORDERED
 from clquant.runtime import InvalidArgument
 
 HELP = "reduce a pyramid of map tiles to one palette: folders z/x/y, MBTiles, PMTiles"
-DITHERS = ("blue-noise", "bayer", "bayer2", "bayer4", "bayer8", "bayer16")
 MOST_COLORS = 256  # without -k
 
 EPILOG = """examples:
@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "-o", "--output", required=True, metavar="OUT", traits="everyday", help=text)
     common.add(parser, "colors", help=f"colours, 2 to 256 (default: {MOST_COLORS})")
     text = "a dither that shows no seams (default: none)"
-    option(parser, "--dither", choices=DITHERS, traits="everyday", help=text)
+    option(parser, "--dither", choices=list(ORDERED), traits="everyday", help=text)
     option(parser, "--tms", action="store_true", help="rows of folders are counted from the bottom")
     option(parser, "--keep-empty", action="store_true", help="write tiles without a visible pixel, too")
     option(parser, "--memory", metavar="SIZE", help="host memory for tiles at work (default: 512MiB)")

@@ -18,8 +18,8 @@ from clquant.cli.inputs import Source
 from clquant.cli.loading import load_still
 from clquant.cli.outputs import expected, lossless_kind, source_name
 from clquant.color.indexed import IndexedImage
+from clquant.dithering.threshold_maps import ORDERED
 from clquant.runtime import InvalidArgument
-from clquant.targets.tilesets.engine import ORDERED
 
 HELP = "reduce pictures to tiles with a few small palettes, for consoles"
 LEARNED = "learned"
@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "learn the palettes for all inputs together"
     option(parser, "--shared", action="store_true", traits="everyday", help=text)
     text = "ordered dithering within tiles (default: none)"
-    option(parser, "--dither", choices=ORDERED, traits="everyday", help=text)
+    option(parser, "--dither", choices=list(ORDERED), traits="everyday", help=text)
     text = "write the palette of each tile too: a .csv, a line per row"
     option(parser, "--map", metavar="FILE", traits="everyday", help=text)
     common.add(parser, "space", "seed", "device", "quiet")

@@ -12,7 +12,7 @@ import pyopencl as cl
 
 from clquant.runtime.device.fitness import unfit, warn_if_unfit
 from clquant.runtime.device.fork import check_process
-from clquant.runtime.device.vendors import registered
+from clquant.runtime.device.intel_package import registered
 from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType, NoDeviceError, device_errors, text_of
 from clquant.runtime.memory.pinned import CONTEXTS_KEPT
 from clquant.runtime.program.caches import avoid_unwritable_caches

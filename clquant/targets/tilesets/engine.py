@@ -12,6 +12,7 @@ from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
 from clquant.dithering.ordered import OrderedDither
 from clquant.dithering.registry import find_dither
+from clquant.dithering.threshold_maps import ORDERED
 from clquant.estimator import Estimator
 from clquant.images import ImageLike, Picture, buffer_of, device_arrays, materialize, read_many, refuse_rows
 from clquant.mapping.lookup import applied
@@ -21,8 +22,6 @@ from clquant.targets.tilesets.fit import TileFit
 from clquant.targets.tilesets.packing import OPAQUE_ALPHA, kept_colors
 from clquant.targets.tilesets.params import TileParams
 from clquant.targets.tilesets.steps import Mapped, TileSteps
-
-ORDERED = ("blue-noise", "bayer", "bayer2", "bayer4", "bayer8", "bayer16")
 
 Colors = npt.NDArray[np.uint8]
 
@@ -336,7 +335,7 @@ class TilePalettes(Estimator):
 def _checked_dither(dither: Any) -> Any:
     if dither is None or dither is False:
         return None
-    if dither not in ORDERED and not isinstance(dither, OrderedDither):
+    if dither not in tuple(ORDERED) and not isinstance(dither, OrderedDither):
         names = ", ".join(map(repr, ORDERED))
         raise InvalidArgument(
             f"dither is {params.shown(dither)}; allowed for tiles: None, {names}, or an OrderedDither"

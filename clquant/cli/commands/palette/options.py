@@ -12,6 +12,7 @@ from clquant.cli.common import STDOUT, given_palette, option
 from clquant.color import order
 from clquant.color.formats.embedded import LVGL_VERSIONS
 from clquant.dithering.error_filters import FILTERS
+from clquant.dithering.threshold_maps import ORDERED
 from clquant.images.tiff import geo_files
 from clquant.runtime import CommandQueue, InvalidArgument, PictureError
 from clquant.video.writing import DELAYS_MS
@@ -25,7 +26,6 @@ SHORTER_FITS: dict[str, dict[str, Any]] = {
     "fast": {"max_iter": 1, "swap_rounds": 8, "tol": 1e-3},
     "medium": {"max_iter": 2, "swap_rounds": 12, "tol": 1e-3},
 }
-ORDERED = {"blue-noise": ("blue-noise", 8), "bayer": ("bayer", 8)} | {f"bayer{n}": ("bayer", n) for n in (2, 4, 8, 16)}
 
 EPILOG = """examples:
   clquant palette photo.jpg -k 64                         writes photo-64.png beside it
