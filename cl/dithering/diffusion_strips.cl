@@ -9,6 +9,10 @@
  */
 #include "dithering/error_diffusion.h"
 
+#define SPECKS ROWS
+#define TEAM 32
+#include "dithering/speck_team.h"
+
 #define DEPTH 2            /* rows below a pixel that get a share at most */
 #define BACK (2 * LAG + 2) /* clocks that a share is on its way at most: from DEPTH rows above, two pixels back */
 #define SPAN (CLOCKS + BACK + 1 - (CLOCKS + BACK) % 2) /* odd, so that the rows' places are in different banks */
@@ -43,6 +47,10 @@ __kernel void diffuse_strips(DIFFUSION_PARAMETERS, __global Error *passed, __glo
 {
     __local Error errors[(ROWS + DEPTH) * SPAN];
     __local uint pixels[ROWS * PITCH];
+    __local Specks specks;
+    __local int n_specks[CLOCKS];    /* of each clock; their rows and values: */
+    __local int speck_row[ROWS];
+    __local short4 speck_value[ROWS];
     const int lid = (int)get_local_id(0), size = (int)get_local_size(0);
     const int strip = first_strip + (int)get_group_id(0), row0 = strip * ROWS;
     const int slab = launch - strip * (LAG * ROWS / CLOCKS + 1), clock0 = slab * CLOCKS;
@@ -61,6 +69,8 @@ __kernel void diffuse_strips(DIFFUSION_PARAMETERS, __global Error *passed, __glo
     }
     for (int i = lid; i < ROWS * BACK; i += size)
         errors[place_of_error(i / BACK, i % BACK - BACK)] = slab > 0 ? kept[i] : (Error)(0);
+    for (int i = lid; i < CLOCKS; i += size)
+        n_specks[i] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int clock = 0; clock < CLOCKS; clock++) {
         for (int r = lid; r < ROWS; r += size) {
@@ -68,12 +78,36 @@ __kernel void diffuse_strips(DIFFUSION_PARAMETERS, __global Error *passed, __glo
             int4 error = 0;
             if (row0 + r < rows && x >= 0 && x < width) {
                 const int4 color = unpacked_color(pixels[r * PITCH + clock]);
-                pixels[r * PITCH + clock] =
-                    (uint)entry_and_error(CHOICE_ARGUMENTS, color, arriving_at(errors + here), &error);
+                int entry = max(transparent, 0);
+                if (!is_transparent(color, transparent, missing)) {
+                    const int4 value = value_with(color, arriving_at(errors + here), tables, extent, strength);
+                    const int4 point = point_of(value, tables);
+                    entry = nearest_entry(point, PLAIN_ERRORS ? value : color, SEARCH_ARGUMENTS);
+                    if (gap(color, colors[entry]) > speck) {
+                        const int i = atomic_inc(&n_specks[clock]);
+                        list_speck(&specks, i, pixels[r * PITCH + clock], point);
+                        speck_row[i] = r;
+                        speck_value[i] = convert_short4(value);
+                        continue;
+                    }
+                    error = error_of(value, entry, points, colors, bounds);
+                }
+                pixels[r * PITCH + clock] = (uint)entry;
             }
             errors[here] = convert_error(error);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
+        const int count = n_specks[clock];
+        for (int first = 0; first < count; first += teams_of_group(n_entries)) {
+            const int i = find_in_reach(&specks, first, count, points, colors, n_entries, speck);
+            if (i >= 0) {
+                const int r = speck_row[i], entry = specks.entry[i];
+                const int4 error = error_of(convert_int4(speck_value[i]), entry, points, colors, bounds);
+                errors[place_of_error(r, clock)] = convert_error(error);
+                pixels[r * PITCH + clock] = (uint)entry;
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
     }
     for (int i = lid; i < ROWS * CLOCKS; i += size) {
         const int r = i / CLOCKS, clock = i % CLOCKS, x = clock0 + clock - LAG * r, y = row0 + r;

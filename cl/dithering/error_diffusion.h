@@ -72,30 +72,38 @@ typedef short4 Error;
 #define DIFFUSION_PARAMETERS CHOICE_PARAMETERS, __global const Sample *image, __global INDEX *output
 #define DIFFUSION_ARGUMENTS CHOICE_ARGUMENTS, image, output
 
+/* A pixel's colour with what arrives; errors are of it. */
+int4 value_with(int4 color, int4 sum, __global const int *tables, int4 extent, int strength)
+{
+    const int4 own = PLAIN_ERRORS ? color : space_coordinates(color, tables);
+    return clamp(own + strength * sum / (256 * DIVISOR), (int4)(0), extent);
+}
+
+int4 point_of(int4 value, __global const int *tables)
+{
+    return PLAIN_ERRORS ? space_coordinates(value, tables) : value;
+}
+
+/* What an entry leaves of a value. */
+int4 error_of(int4 value, int entry, __global const int4 *points, __global const int4 *colors,
+              __global const int4 *bounds)
+{
+    const int4 most = bounds[entry].xyyx;
+    return clamp(value - (PLAIN_ERRORS ? colors : points)[entry], -most, most);
+}
+
 /* The entry chosen for a pixel's colour, and the error. Pixels of alpha 0 have no error and take none. */
 int entry_and_error(CHOICE_PARAMETERS, int4 color, int4 sum, int4 *error)
 {
     *error = 0;
     if (is_transparent(color, transparent, missing))
         return max(transparent, 0);
-    const int4 arriving = strength * sum / (256 * DIVISOR);
-#if PLAIN_ERRORS
-    const int4 value = clamp(color + arriving, (int4)(0), extent);
-    const int4 point = space_coordinates(value, tables);
-    int entry = nearest_entry(point, value, SEARCH_ARGUMENTS);
-#else
-    const int4 value = clamp(space_coordinates(color, tables) + arriving, (int4)(0), extent);
-    const int4 point = value;
-    int entry = nearest_entry(point, color, SEARCH_ARGUMENTS);
-#endif
+    const int4 value = value_with(color, sum, tables, extent, strength);
+    const int4 point = point_of(value, tables);
+    int entry = nearest_entry(point, PLAIN_ERRORS ? value : color, SEARCH_ARGUMENTS);
     if (gap(color, colors[entry]) > speck)
         entry = entry_in_reach(point, color, points, colors, n_entries, speck);
-    const int4 most = bounds[entry].xyyx;
-#if PLAIN_ERRORS
-    *error = clamp(value - colors[entry], -most, most);
-#else
-    *error = clamp(value - points[entry], -most, most);
-#endif
+    *error = error_of(value, entry, points, colors, bounds);
     return entry;
 }
 

@@ -16,7 +16,7 @@ FILE = "dithering/diffusion_strips.cl"
 ROWS, CLOCKS = 64, 32
 """Rows of a strip, and pixels of a row that a launch takes it on by."""
 LOCAL_MEMORY = 32768
-"""Of a work-group: 30,096 bytes for filters that reach two pixels back."""
+"""Of a work-group: 32,272 bytes for filters that reach two pixels back."""
 GROUP = 256
 """Work-items of a strip: one for each row while it is scanned, all while pixels are brought in and results out; a
 tenth faster than 128 on an NVIDIA H200, and as fast as 512."""

@@ -76,3 +76,16 @@ def test_bands_and_work_groups_do_not_show(device, rng, monkeypatch, limits):
         whole = dither.dither(image, palette, queue=runtime.default_queue(device))
     monkeypatch.setenv("CLQUANT_LIMITS", limits)
     assert np.array_equal(strips(dither, image, palette, runtime.default_queue(device)), whole)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("colors", [7, 60])
+def test_entries_in_place_of_specks_equal_the_portable_form(queue, rng, colors):
+    """A dark palette and noise: at every step several rows look for entries that are no specks."""
+    image, palette = picture(ROWS + 3, 90, 3, rng), Palette(rng.integers(0, 128, (colors, 3), np.uint8))
+    dither = ErrorDiffusion("stucki")
+    with runtime.force_variant("portable"):
+        portable = dither.dither(image, palette, color_space="oklab", queue=queue)
+    off = np.abs(palette.colors[portable].astype(int) - image).max(axis=2)
+    assert (off > 60).any()
+    assert np.array_equal(strips(dither, image, palette, queue, "oklab"), portable)
