@@ -18,16 +18,13 @@ from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.geometry import MAX_CHANNELS, cells, grid, morton, root_level
 from clquant.quadtree.leaf_list import record_dtype
 from clquant.quadtree.leaves import launch_leaves
-from clquant.quadtree.levels import Words, unpack
+from clquant.quadtree.levels import Words
 from clquant.quadtree.plan import MAX_TILE_LEVEL, Plan, Region
-from clquant.quadtree.subtree import Subtree
+from clquant.quadtree.subtree import MIN_LEVEL, Root, Subtree
 from clquant.quadtree.upper import Crown, crown_of
 
 # Least and largest side of a square that a worker reduces, as powers of two.
 LEAST_LEVEL, MOST_LEVEL = 6, 12
-# Sums and squares of a subtree's root, (bands, 2), and its channels' ends, (C, 2); zeros below `MIN_LEVEL`.
-Root = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]
-MIN_LEVEL = 3  # of a subtree: below it a picture's device has no memory to speak of
 
 
 @dataclass
@@ -176,20 +173,10 @@ def _finish(subtree: Subtree, job: TreeJob, count: int, on_device: bool) -> Deco
     return Decomposition(leaves, subtree.statistics() if job.levels else {})
 
 
-def _root(subtree: Subtree) -> Root:
-    plan = subtree.plan
-    if plan.top < MIN_LEVEL:
-        return np.zeros((plan.bands, 2), np.uint64), np.zeros((plan.channels, 2), np.uint8)
-    sums, squares = unpack(subtree.root_words())
-    is_range = plan.criterion.name == "range"
-    extents = subtree.root_extents() if is_range else np.zeros((plan.channels, 2), np.uint8)
-    return np.stack([sums[:, 0, 0], squares[:, 0, 0]], 1), extents
-
-
 def _square(session: runtime.Session, scope: runtime.Scope, job: TreeJob, region: Region) -> tuple[Decomposition, Root]:
     """Build the subtree of an aligned square of the picture."""
     subtree = _reduced(session, scope, job, region)
-    return _finish(subtree, job, subtree.count(), False), _root(subtree)
+    return _finish(subtree, job, subtree.count(), False), subtree.root()
 
 
 def _leaves_and_root(

@@ -15,12 +15,15 @@ import numpy.typing as npt
 
 from clquant import runtime
 from clquant.quadtree.geometry import grid
-from clquant.quadtree.levels import Words
+from clquant.quadtree.levels import Words, unpack
 from clquant.quadtree.plan import STOP, Plan
 from clquant.quadtree.tiles import launch_tiles
 from clquant.quadtree.upper import FEW_NODES, PACKED, PAIRS, Places, launch_upper
 
 COUNT_MASK = np.uint32(STOP - 1)
+# Sums and squares of a region, (bands, 2), and its channels' least and greatest values, (C, 2).
+Root = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]
+MIN_LEVEL = 3  # of a subtree: below it a picture's device has no memory to speak of
 
 
 @dataclass(frozen=True)
@@ -113,17 +116,18 @@ class Subtree:
             return StoredWords(self.buffers["stats"], plan.bands * plan.cells_from(3, level), 2)
         return StoredWords(self.buffers["upper"], 2 * plan.bands * plan.cells_from(plan.tile + 1, level), 3)
 
-    def root_words(self) -> npt.NDArray[Any]:
-        """The statistics of the root, all bands, likewise; of a root of level 3 or more."""
-        plan = self.plan
-        words, cells = self.words_of(plan.top), grid(plan.region.height, plan.region.width, plan.top)
+    def root(self) -> Root:
+        """Totals of the whole region; zeros below `MIN_LEVEL`, extents with the range criterion alone."""
+        plan, extents = self.plan, np.zeros((self.plan.channels, 2), np.uint8)
+        if plan.top < MIN_LEVEL:
+            return np.zeros((plan.bands, 2), np.uint64), extents
+        words = self.words_of(plan.top)
         planes = (plan.bands,) if plan.top <= plan.tile else (plan.bands, 2)
-        return self.session.download(words.buffer, (*planes, *cells), np.uint64, 8 * words.begin)
-
-    def root_extents(self) -> npt.NDArray[np.uint8]:
-        """Least and greatest value of every channel over the whole region, (C, 2); with the range criterion."""
-        at = 2 * self.plan.channels * self.plan.cells_from(self.plan.tile, self.plan.last)
-        return self.session.download(self.buffers["extents"], (self.plan.channels, 2), np.uint8, at)
+        stored = self.session.download(words.buffer, (*planes, 1, 1), np.uint64, 8 * words.begin)
+        if plan.criterion.name == "range":
+            at = 2 * plan.channels * plan.cells_from(plan.tile, plan.last)
+            extents = self.session.download(self.buffers["extents"], extents.shape, np.uint8, at)
+        return np.stack(unpack(stored), 1)[..., 0, 0], extents
 
 
 def split_words(
