@@ -6,6 +6,7 @@ import copy
 import os
 import pathlib
 import signal
+from types import SimpleNamespace
 from typing import Any
 
 import dask.array as da
@@ -15,7 +16,7 @@ from distributed import Client, WorkerPlugin, get_worker
 
 import clquant
 from clquant import runtime
-from clquant.dask import LocalOpenCLCluster, preload
+from clquant.dask import LocalOpenCLCluster, cluster, preload
 from clquant.palette.engine import predict
 from clquant.runtime.transfer import staging
 from clquant.training import parts, training
@@ -127,6 +128,19 @@ def test_wrong_devices_are_named() -> None:
             LocalOpenCLCluster(devices)
     with pytest.raises(clquant.InvalidArgument, match="threads_per_worker is 0"):
         LocalOpenCLCluster([0], threads_per_worker=0)
+
+
+def test_a_cluster_takes_real_gpus_first_and_else_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu, gpu, simulator = (
+        SimpleNamespace(type=kind, name=name) for kind, name in ((2, "cpu"), (4, "gpu"), (4, "oclgrind"))
+    )
+    monkeypatch.setattr(cluster, "describe", lambda device: device.name)
+    for there, best in (([gpu, cpu, simulator], [0]), ([cpu, simulator], [0]), ([simulator, gpu, gpu], [1, 2])):
+        monkeypatch.setattr(cluster, "list_devices", lambda there=there: there)
+        assert cluster._numbers(None) == best
+    monkeypatch.setattr(cluster, "list_devices", lambda: [simulator])
+    with pytest.raises(clquant.NoDeviceError, match="no OpenCL device for a worker"):
+        cluster._numbers(None)
 
 
 def test_workers_of_a_host_take_its_devices_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:

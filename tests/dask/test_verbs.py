@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import itertools
+import pathlib
 import pickle
+import sys
 from typing import Any
 
 import dask
@@ -15,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 
 import clquant
-from clquant.dask import decompressed, executor, histogram, opened
+from clquant.dask import MismatchError, decompressed, executor, histogram, opened, verify
 from clquant.palette.engine import predict, transform
 
 SIX = clquant.Palette([(0, 0, 0), (255, 255, 255), (0, 160, 0), (0, 0, 255), (255, 0, 0), (90, 90, 90)])
@@ -330,3 +333,31 @@ def test_what_cannot_be_cut_is_refused_and_what_fails_says_where(picture: Any) -
         predict(da.from_array(picture[0, 0], 3), SIX)
     with pytest.raises(clquant.InvalidArgument, match="images is empty"):
         histogram([])
+
+
+def test_tasks_are_verified_without_a_cluster(picture: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = da.from_array(picture, (100, 171, 3))
+    with verify(1.0):
+        lazy = predict(given, SIX)
+    assert np.array_equal(lazy.compute(), predict(picture, SIX))
+    numbers = itertools.count()
+    monkeypatch.setattr(sys.modules["clquant.dask.verify"], "digest_of", lambda _: f"{next(numbers):016}")
+    with pytest.raises(MismatchError, match=r"results of .* differ: sha256 0{16} of this process, device '.*', 0{15}1"):
+        lazy.compute()
+
+
+def test_fewest_colors_of_collections_refuse_what_is_not_counted(picture: Any) -> None:
+    given, engine = da.from_array(picture, (100, 171, 3)), clquant.KMeansPalette(8)
+    with pytest.raises(clquant.InvalidArgument, match="sample_weight is given with a Dask array"):
+        engine.fit_quality(given, target_psnr=20, sample_weight=np.ones(picture.shape[:2]))
+    with pytest.raises(clquant.InvalidArgument, match="images has a Dask array of uint16"):
+        engine.fit_quality(given.astype(np.uint16), target_psnr=20)
+
+
+def test_chunks_that_storage_does_not_give_are_named(tmp_path: pathlib.Path, picture: Any) -> None:
+    zarr = pytest.importorskip("zarr", minversion="3")
+    path = tmp_path / "in.zarr"
+    zarr.create_array(path, shape=picture.shape, chunks=(64, 64, 3), dtype="u1")[:] = picture
+    (path / "c" / "1" / "2" / "0").write_bytes(b"damaged")
+    with pytest.raises(clquant.FileError, match=r"in.zarr' *: cannot read the chunk at row 0, column 0"):
+        predict(opened(path), SIX).compute()

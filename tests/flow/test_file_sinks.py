@@ -14,9 +14,9 @@ import pytest
 import tifffile
 
 import clquant
-from clquant.flow import tiff_sinks, zarr_sink
+from clquant.flow import file_sinks, tiff_sinks, zarr_sink
 from clquant.images import lazy
-from clquant.palette.engine import predict, transform
+from clquant.palette.engine import predict, quantize, transform
 
 zarr = pytest.importorskip("zarr", minversion="3")  # needs Python 3.11
 
@@ -155,7 +155,7 @@ def test_a_job_goes_on_where_it_stopped(
 KILLED = """
 import os, sys
 import clquant
-from clquant.flow import tiff_sinks, zarr_sink
+from clquant.flow import file_sinks, tiff_sinks, zarr_sink
 from clquant.images import lazy
 lazy.memory_bytes = lambda _: 24 << 10
 zarr_sink.CHUNK = zarr_sink.ZarrSink.block_rows = 32
@@ -242,3 +242,48 @@ def test_other_engines_go_on_too(tmp_path: pathlib.Path, picture: Any, stored: p
         codec.encode(stored, out=out, resume=True, progress=nearly)
     with pytest.raises(clquant.InvalidArgument, match="resume is given, but the job"):
         codec.decode(tmp_path / "table.zarr", out=out, resume=True)
+
+
+class _Nearest:
+    """A ditherer of the caller's own."""
+
+    def dither(self, image: Any, palette: Any, **_: Any) -> Any:
+        return predict(image, palette)
+
+
+def test_dithers_of_ones_own_write_too(tmp_path: pathlib.Path, picture: Any) -> None:
+    whole, out, own = predict(picture, SIX), np.zeros(picture.shape[:2], np.uint8), _Nearest()
+    assert predict(picture, SIX, dither=own, out=out) is out
+    assert np.array_equal(out, whole)
+    colors = np.zeros_like(picture)
+    assert transform(picture, SIX, dither=own, out=colors) is colors
+    assert np.array_equal(colors, SIX.colors[whole])
+    predict(picture, SIX, dither=own, out=tmp_path / "out.zarr")
+    assert np.array_equal(zarr.open(tmp_path / "out.zarr", mode="r")[:], whole)
+    assert np.array_equal(quantize(picture, SIX, dither=own).indices, whole)
+
+
+def test_the_zarr_before_stays_if_the_new_one_cannot_get_its_name(
+    tmp_path: pathlib.Path, picture: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    predict(picture, SIX, out=tmp_path / "out.zarr")
+    before = zarr.open(tmp_path / "out.zarr", mode="r")[:]
+
+    def failing(self: Any) -> None:
+        raise OSError("no more names")
+
+    monkeypatch.setattr(file_sinks.FileSink, "finish", failing)
+    with pytest.raises(OSError, match="no more names"):
+        predict(255 - picture, SIX, out=tmp_path / "out.zarr")
+    assert np.array_equal(zarr.open(tmp_path / "out.zarr", mode="r")[:], before)
+    assert names(tmp_path) == ["out.zarr"]
+
+
+@pytest.mark.parametrize(("package", "name"), [("tifffile", "out.tif"), ("zarr", "out.zarr")])
+def test_a_missing_package_is_named(
+    tmp_path: pathlib.Path, picture: Any, package: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(clquant.FileError, match=rf"{package} is not installed \(pip install clquant\[large\]\)"):
+        predict(picture, SIX, out=tmp_path / name)
+    assert names(tmp_path) == []

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from clquant import PinwheelHalftoner, WeightTables
+from clquant.halftone import tables
 from training import halftone_train
 
 
@@ -37,3 +38,7 @@ def test_knots_keep_their_entries():
     state = halftone_train.start()
     knots = halftone_train.TONES[::7]
     assert np.array_equal(halftone_train.between_knots(state, knots)[knots], state[knots])
+
+
+def test_the_shipped_tables_say_how_they_were_made():
+    assert set(tables.provenance()) >= {"spiral_16", "spiral_32"}

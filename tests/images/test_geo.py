@@ -151,6 +151,22 @@ def test_without_rasterio_a_warning_says_what_is_lost(
         assert np.array_equal(images.read(scene).array, picture)
 
 
+def test_points_and_cameras_are_kept(tmp_path: pathlib.Path, picture: Any) -> None:
+    points = [rasterio.control.GroundControlPoint(row, 2 * row, 10.0 + row, 50.0 + row) for row in (0.0, 40.0, 70.0)]
+    camera = rasterio.rpc.RPC(*[1.0] * 4, [1.0] * 20, [1.0] * 20, *[1.0] * 4, [1.0] * 20, [1.0] * 20, 1.0, 1.0)
+    scene = tmp_path / "scene.tif"
+    shape: dict[str, Any] = {"height": 200, "width": 150, "count": 3, "dtype": "uint8"}
+    with rasterio.open(scene, "w", driver="GTiff", **shape, crs="EPSG:4326", gcps=points, rpcs=camera) as file:
+        file.write(np.moveaxis(picture, 2, 0))
+    predict(scene, [(0, 0, 0), (255, 255, 255)], out=tmp_path / "out.tif")
+    with rasterio.open(tmp_path / "out.tif") as made, rasterio.open(scene) as given:
+        found, kept = ([(one.row, one.col, one.x, one.y) for one in file.gcps[0]] for file in (made, given))
+        assert found == kept
+        assert len(kept) == 3
+        assert made.gcps[1] == given.gcps[1]
+        assert made.rpcs.to_gdal() == given.rpcs.to_gdal()
+
+
 def test_damaged_files_are_refused(tmp_path: pathlib.Path, picture: Any) -> None:
     scene = write(tmp_path / "x.tif", picture, compress="deflate")
     data = scene.read_bytes()
