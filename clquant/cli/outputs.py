@@ -228,8 +228,9 @@ def check_targets(args: argparse.Namespace, targets: Sequence[str]) -> None:
     """Refuse options that do not go with where results are written."""
     if STDOUT in targets:
         streams.refuse_terminal()
-        if common.wants_json(args):
-            raise InvalidArgument("--json and -o - would both write to standard output; allowed: one of them")
+        for name in ("json", "stats", "show"):
+            if getattr(args, name, False):
+                raise InvalidArgument(f"--{name} and -o - would both write to standard output; allowed: one of them")
     for target in targets if getattr(args, "compression", None) not in (None, "none") else ():
         if pathlib.PurePath(target).suffix.lower() not in geo.SUFFIXES:
             raise InvalidArgument(f"--compression goes with results that end in .tif, not {shown(target)!r}")
@@ -260,11 +261,8 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 def _names_a_file(output: str) -> bool:
     """Whether a path that is not there looks like a file's: it ends in the suffix of what is read or written here."""
-    suffix = os.path.splitext(output)[1].lower()
-    if not suffix:  # as of a path that ends with a slash
-        return False
-    PIL.Image.init()
-    return suffix in PIL.Image.registered_extensions() or suffix in (".six", ".sixel", ".clvq", ".clqt", ".zarr")
+    suffix = os.path.splitext(output)[1].lower()  # none of a path that ends with a slash
+    return bool(suffix) and (suffix in (".clvq", ".clqt", ".zarr") or format_of_suffix(suffix) is not None)
 
 
 def _check_can_write(target: str) -> None:

@@ -20,11 +20,9 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u206
 
 def read(limit: int = MAX_INPUT_BYTES) -> bytes:
     """Read all bytes of standard input."""
-    if sys.stdin is None:
-        raise FileError("standard input is closed")
-    data = bytearray()
+    stream, data = source(), bytearray()
     try:
-        while len(data) <= limit and (found := sys.stdin.buffer.read(min(_AT_ONCE, limit + 1 - len(data)))):
+        while len(data) <= limit and (found := stream.read(min(_AT_ONCE, limit + 1 - len(data)))):
             data += found
     except OSError as error:
         raise FileError(f"cannot read standard input: {error.strerror or error}") from error

@@ -8,7 +8,7 @@ from typing import Any
 import clquant
 from clquant import images, params
 from clquant.cli import common, executors
-from clquant.cli.common import STDOUT, given_palette, option
+from clquant.cli.common import given_palette, option
 from clquant.color import order
 from clquant.color.formats.embedded import LVGL_VERSIONS
 from clquant.dithering.error_filters import FILTERS
@@ -168,9 +168,6 @@ def check(args: argparse.Namespace) -> None:
     for name, dithers in of_dithers.items():
         if common.is_given(args, name) and args.dither not in dithers:
             raise InvalidArgument(f"--{name} goes with --dither {', '.join(sorted(dithers))}, not {args.dither}")
-    for name in ("stats", "show"):
-        if getattr(args, name) and args.output == STDOUT:
-            raise InvalidArgument(f"--{name} and -o - would both write to standard output")
     if args.shared and args.cluster is not None:
         common.refuse(args, ("psnr", "mse", "weights"), "with --shared and --cluster; allowed: without one of them")
         if args.method != "kmeans":
