@@ -13,14 +13,8 @@
 #define PIECE_BLOCKS (PIECE / ROW_BYTES)
 
 #if RUN
-/* The widest vectors of bytes that fit a line. */
-#if ROW_BYTES >= 16
-#define PART 16
-#define COPY(from, to) vstore16(vload16(0, from), 0, to)
-#elif ROW_BYTES >= 8
-#define PART 8
-#define COPY(from, to) vstore8(vload8(0, from), 0, to)
-#elif ROW_BYTES >= 4
+/* Vectors of bytes that fit a line. */
+#if ROW_BYTES >= 4
 #define PART 4
 #define COPY(from, to) vstore4(vload4(0, from), 0, to)
 #else

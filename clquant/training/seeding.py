@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Buffer, LocalMemory, Program, Session
+from clquant.runtime import LocalMemory, Program, Scope, Session
 from clquant.training.blockset import BlockSet
 from clquant.training.lloyd import Lloyd
 from clquant.training.search import Codewords
@@ -32,24 +32,22 @@ def sample_codewords(
 ) -> None:
     """Queue k-means++: codewords are blocks drawn in proportion to their squared distance to the others."""
     with session.scope() as scope:
-        passes = _Passes(session, blocks, words, key)
-        nearest = [scope.empty((8 if blocks.shape.is_deep else 4) * piece.count) for piece in blocks.pieces]
-        totals = scope.empty(8 * passes.runs)
+        passes = _Passes(session, scope, blocks, words, key)
         shape = blocks.shape
         searches = [
             words.search.prepare(scope, piece.blocks, piece.count * shape.rows, shape.columns, piece.indices)
             for piece in blocks.pieces
         ]
-        passes.queue_distances(nearest, totals, _EQUAL, 0)
-        passes.queue_draws(nearest, totals, 0, 1)
+        passes.queue_distances(_EQUAL, 0)
+        passes.queue_draws(0, 1)
         made, last = 1, 1
         while made < size:
             words.search.load(words.codebook, last, made - last)
             for search in searches:
                 words.search.queue_search(search)
-            passes.queue_distances(nearest, totals, _ANEW if made == 1 else _LOWER, made - last)
+            passes.queue_distances(_ANEW if made == 1 else _LOWER, made - last)
             last = min(max(1, made // _SHARE), size - made)
-            passes.queue_draws(nearest, totals, made, last)
+            passes.queue_draws(made, last)
             made += last
         words.size = size
         words.search.load(words.codebook, size)
@@ -58,38 +56,38 @@ def sample_codewords(
 class _Passes:
     """The launches of D^2 sampling."""
 
-    def __init__(self, session: Session, blocks: BlockSet, words: Codewords, key: npt.NDArray[np.uint32]) -> None:
+    def __init__(
+        self, session: Session, scope: Scope, blocks: BlockSet, words: Codewords, key: npt.NDArray[np.uint32]
+    ) -> None:
         self._session, self._blocks = session, blocks
         self._program = _program(session, blocks)
+        self._nearest = [scope.empty((8 if blocks.shape.is_deep else 4) * piece.count) for piece in blocks.pieces]
         runs = [-(-piece.count // RUN) for piece in blocks.pieces]
         self._starts = np.concatenate([[0], np.cumsum(runs)]).astype(np.uint32)
-        self.runs = int(self._starts[-1])
-        self._known = {"codebook": words.codebook, "key": key, "runs": np.uint32(self.runs)}
+        totals = scope.empty(8 * sum(runs))
+        self._known = {"codebook": words.codebook, "key": key, "runs": np.uint32(sum(runs)), "totals": totals}
 
-    def queue_distances(self, nearest: list[Buffer], totals: Buffer, mode: int, first: int) -> None:
+    def queue_distances(self, mode: int, first: int) -> None:
         """Distances of all blocks to the codewords so far, of which those from `first` on are new."""
         session, sizes = self._session, {"mode": np.uint32(mode), "first": np.uint32(first)}
-        self._queue_each("vq_seed_distances", np.diff(self._starts).tolist(), nearest, totals, sizes)
+        self._queue_each("vq_seed_distances", np.diff(self._starts).tolist(), sizes)
         scan = self._program.kernel("vq_seed_scan")
         lanes = session.work_group_size(scan, _SCAN_GROUP, 8)
-        session.launch(scan, lanes, lanes, totals, np.uint32(self.runs), LocalMemory(8 * lanes))
+        session.launch(scan, lanes, lanes, **scan.among({**self._known, "sums": LocalMemory(8 * lanes)}))
 
-    def queue_draws(self, nearest: list[Buffer], totals: Buffer, made: int, number: int) -> None:
+    def queue_draws(self, made: int, number: int) -> None:
         """New codewords behind the `made` ones."""
         sizes = {"made": np.uint32(made), "number": np.uint32(number)}
-        self._queue_each("vq_seed_draw", [number] * len(nearest), nearest, totals, sizes)
+        self._queue_each("vq_seed_draw", [number] * len(self._nearest), sizes)
 
-    def _queue_each(
-        self, name: str, items: list[int], nearest: list[Buffer], totals: Buffer, sizes: dict[str, np.uint32]
-    ) -> None:
+    def _queue_each(self, name: str, items: list[int], sizes: dict[str, np.uint32]) -> None:
         """Queue a kernel for each piece of the blocks."""
         kernel = self._program.kernel(name)
         group = self._session.work_group_size(kernel, self._session.tuned("vq.train_group"))
-        for i, (piece, distances) in enumerate(zip(self._blocks.pieces, nearest, strict=True)):
-            own = {"blocks": piece.blocks, "weights": piece.weights, "indices": piece.indices, "nearest": distances}
+        for i, (piece, nearest) in enumerate(zip(self._blocks.pieces, self._nearest, strict=True)):
+            own = {"blocks": piece.blocks, "weights": piece.weights, "indices": piece.indices, "nearest": nearest}
             own |= {"count": np.uint32(piece.count), "run0": self._starts[i], "run1": self._starts[i + 1]}
-            arguments = kernel.among({**self._known, **sizes, **own, "totals": totals})
-            self._session.launch(kernel, items[i], group, **arguments)
+            self._session.launch(kernel, items[i], group, **kernel.among({**self._known, **sizes, **own}))
 
 
 def split_codewords(session: Session, blocks: BlockSet, words: Codewords, lloyd: Lloyd, size: int) -> int:
