@@ -11,6 +11,7 @@ from clquant import ColorHistogram, KMeansPalette, Palette
 from clquant.color import spaces
 from clquant.color.display import DISPLAY_FORMATS, nearest_displayable
 from clquant.color.palette import without
+from clquant.kmeans import restricted
 from clquant.runtime import InvalidArgument
 
 
@@ -106,3 +107,12 @@ def test_swaps_reach_colors_that_steps_do_not(queue, rng):
     palette = KMeansPalette(len(shown) - 8, color_format="rgb332", queue=queue).fit(image).palette_
     assert len(palette) == len(shown) - 8
     assert len(without(palette.rgba(), shown)) == 0
+
+
+def test_swaps_that_gain_nothing_are_undone(queue, rng, monkeypatch):
+    image = rng.normal(128, 45, (1, 3000, 3)).clip(0, 255).astype(np.uint8)
+    learner = KMeansPalette(60, color_format="rgb332", queue=queue)
+    swapped = learner.fit(image).inertia_
+    assert swapped == squared_error(image, learner.palette_.colors)
+    monkeypatch.setattr(restricted, "_MOST_DISTANCES", 0)
+    assert swapped < learner.fit(image).inertia_
