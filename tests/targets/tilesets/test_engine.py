@@ -55,6 +55,16 @@ def test_equals_the_reference(queue, sample, space, side):
     assert engine.n_iter_ > 0
 
 
+def test_one_palette_and_colours_that_do_not_fit_the_tiles_palettes(queue, sample):
+    image = small(sample)
+    check(TilePalettes(1, 4, swap_rounds=3, queue=queue).fit(image), image)
+    grays = np.array([[10, 20, 30], [110, 120, 130], [10, 110, 220]], np.uint8)  # 7 of at most 8 entries
+    image = np.repeat(np.concatenate([np.resize(three, (8, 8)) for three in grays], axis=1)[..., None], 3, axis=2)
+    engine = TilePalettes(2, 4, queue=queue).fit(image)
+    check(engine, image)
+    assert engine.n_iter_ > 0
+
+
 @pytest.mark.full
 def test_gray_and_transparent_pixels(queue, sample):
     gray = small(sample)[..., 1]
