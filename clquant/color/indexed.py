@@ -206,11 +206,10 @@ class IndexedImage:
         try:
             if len(self.palette) > png.MAX_COLORS:
                 return png.picture(self.to_array(), **options)
-            data = png.indexed(self.host_indices(), self.palette.rgba(), **options)
-            if options.get("effort") != "small":
-                return data
-            by_luma = self.sorted("luma")  # neighbouring pixels then have similar indices, which filters exploit
-            return min(data, png.indexed(by_luma.host_indices(), by_luma.palette.rgba(), **options), key=len)
+            # In the order of luma neighbouring pixels have similar indices, which filters exploit.
+            images = [self, self.sorted("luma")] if options.get("effort") == "small" else [self]
+            pictures = [(image.host_indices(), image.palette.rgba()) for image in images]
+            return min(parallel.in_threads(lambda i: png.indexed(*pictures[i], **options), len(images)), key=len)
         except (InvalidArgument, InvalidType) as error:
             raise InvalidArgument(f"cannot write the picture as 'PNG': {error}") from error
 

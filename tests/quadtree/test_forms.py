@@ -61,10 +61,11 @@ def test_subtrees_of_a_picture_that_is_on_the_device_as_a_whole(queue, rng, shap
     "limits", [pytest.param("local_memory=1024,is_cpu=0", marks=pytest.mark.full), "max_alloc=100000"]
 )
 def test_devices_with_little_memory_of_either_kind(queue, rng, limits, monkeypatch):
-    """Tiles of 16 pixels, leaves gathered from 8; a tree too large for the device's array."""
+    """Tiles of 16 pixels, leaves gathered from 8; trees too large for the device's array."""
     image = patches(rng, 170, 190, 5)
-    expected = QuadtreeBuilder(queue=queue).build(image)
+    expected = [QuadtreeBuilder(threshold, queue=queue).build(image) for threshold in (13, 255)]
+    arrays = [complete_array(tree.levels, 5).tobytes() for tree in expected]
     monkeypatch.setenv("CLQUANT_LIMITS", limits)
-    tree = QuadtreeBuilder(queue=queue).build(image)
-    assert tree.leaves().tobytes() == expected.leaves().tobytes()
-    assert tree.to_array().tobytes() == complete_array(expected.levels, 5).tobytes()
+    trees = [QuadtreeBuilder(threshold, queue=queue).build(image) for threshold in (13, 255)]
+    assert trees == expected
+    assert [tree.to_array().tobytes() for tree in trees] == arrays
