@@ -190,7 +190,9 @@ class Frames:
             return Frame(resized(each.read(), self._size), rounded(each.end) - rounded(each.start))
 
         try:
-            for frame in ordered(read, timed if self._fps is None else thinned(timed, self._fps), _READ_AT_A_TIME):
+            shown = timed if self._fps is None else thinned(timed, self._fps)
+            is_read = self._size is None and isinstance(self._source, _AnimatedFile)
+            for frame in map(read, shown) if is_read else ordered(read, shown, _READ_AT_A_TIME):
                 yield frame
                 found = True
         except FileError:
