@@ -47,7 +47,7 @@ class _Pipe:
 class Film:
     """A film in a file or a pipe."""
 
-    plays, alike = 0, True
+    plays, alike, ready = 0, True, False
     count: int | None = None
 
     def __init__(

@@ -41,6 +41,7 @@ class _Source(Protocol):
     seconds: Fraction
     once: bool
     alike: bool  # whether all frames are known to have as many channels
+    ready: bool  # whether their pixels need no more work
 
     def timed(self) -> Iterator[Timed]: ...
 
@@ -48,7 +49,7 @@ class _Source(Protocol):
 class _AnimatedFile:
     """A file that Pillow reads."""
 
-    once, alike, seconds = False, False, Fraction(0)
+    once, alike, ready, seconds = False, False, True, Fraction(0)
 
     def __init__(self, path: str, damaged: bool) -> None:
         self._path, self._damaged = path, damaged
@@ -83,6 +84,7 @@ class _Pictures:
         self.expected = self.count or 0
         self._pictures, self._step = pictures, step
         self.alike = self.count is not None and len({getattr(each, "shape", id(each)) for each in pictures}) == 1
+        self.ready = self.alike
         self._first: list[Any] = []
         first = next(iter(pictures), None) if self.once or self.count is None or self.count else None
         if first is None:
@@ -191,8 +193,8 @@ class Frames:
 
         try:
             shown = timed if self._fps is None else thinned(timed, self._fps)
-            is_read = self._size is None and isinstance(self._source, _AnimatedFile)
-            for frame in map(read, shown) if is_read else ordered(read, shown, _READ_AT_A_TIME):
+            is_ready = self._source.ready and self._size is None
+            for frame in map(read, shown) if is_ready else ordered(read, shown, _READ_AT_A_TIME):
                 yield frame
                 found = True
         except FileError:
