@@ -19,6 +19,7 @@ from clquant.images.tiff import directories, geo
 # Formats that hold a resolution and a colour profile.
 WITH_DPI = frozenset({"PNG", "TIFF", "BMP", "JPEG"})
 WITH_PROFILE = frozenset({"PNG", "TIFF", "WEBP", "JPEG"})
+MOVING = frozenset({"GIF", "PNG", "WEBP", "AVIF", "FLI"})
 MOST_DPI = 100_000
 _UNKEPT_TAGS = {34665: "EXIF data", 34853: "EXIF data", 700: "XMP data", 33723: "IPTC data", 330: "pictures below it"}
 _PLACE = "its place on the map"
@@ -35,7 +36,7 @@ class Loaded:
     pixels: Any  # (H, W, C) uint8 or uint16, by the rules of `clquant.images`
     dpi: tuple[float, float] | None  # pixels per inch across and down
     icc_profile: bytes | None  # if it was kept: then the pixels are in its colours, else in sRGB
-    frames: int  # in the file, of which this is the first
+    frames: int  # or other pictures in the file, of which this is the first
     format: str | None  # as Pillow names it
     indexed: bool  # the file has a palette
     data: bytes | None  # the file, if it came through a pipe
@@ -46,6 +47,16 @@ class Loaded:
     def nbytes(self) -> int:
         """Bytes of its pixels."""
         return int(self.pixels.nbytes)
+
+    @property
+    def is_film(self) -> bool:
+        """Whether the file's pictures are frames, and not pages or what a camera has beside a photograph."""
+        return self.frames > 1 and self.format in MOVING
+
+    @property
+    def first(self) -> str:
+        """Says of how many pictures this is the first."""
+        return f"the first of {self.frames} {'frames' if self.is_film else 'pictures'}"
 
     def file_bytes(self, source: Source) -> int | None:
         """Bytes of the input's file, or of what came through a pipe; None of a folder such as a zarr."""
@@ -86,10 +97,10 @@ def load(source: Source, keep_profile: bool = False, data: bytes | None = None, 
     data = data or piped(source)
     with picture_files.opened(source.path if data is None else data, source.shown) as (image, nbytes):
         profile = image.info.pop("icc_profile", None) if keep_profile else None
-        frames, dpi, format = moving.about_opened(image, nbytes).count, _dpi(image), image.format
-        indexed = image.mode == "P"
-        unkept = _unkept(image)
+        frames, format, indexed = moving.about_opened(image, nbytes).count, image.format, image.mode == "P"
+        # Before metadata are looked for, which decodes the pixels too but tells of no damage.
         pixels = decode.first_frame(image, nbytes, source.shown, max_bits)
+        dpi, unkept = _dpi(image), _unkept(image)
     picture = images.read(pixels, argument=source.shown, max_bits=max_bits).array
     if data is None:
         unkept = tuple(dict.fromkeys([*unkept, *unkept_by_tiff(source.path)]))
@@ -100,7 +111,7 @@ def load_still(args: argparse.Namespace, source: Source, why: str, *, keeps: boo
     """Load a file's first frame, with notes if there are more, and of metadata unless the result keeps some."""
     loaded = load(source, **how)
     if loaded.frames > 1:
-        common.note(args, f"{source.relative}: the first of {loaded.frames} frames; {why}")
+        common.note(args, f"{source.relative}: {loaded.first}; {why}")
     if not keeps and (names := ", ".join(loaded.lost(""))):
         common.note(args, f"{source.relative}: {names} not kept")
     return loaded

@@ -54,6 +54,28 @@ def test_one_bad_file_does_not_end_a_shared_palette(folder, command, capsys):
     assert main([command, "in/b.png", "-k", "4", "--shared", "-o", "out"]) == 2
 
 
+@pytest.mark.parametrize("command", ["palette", "halftone", "quadtree", "compare"])
+def test_damaged_pixels_are_said(folder, command, capsys):
+    data = bytearray((folder / "in" / "a.png").read_bytes())
+    data[len(data) // 2] ^= 255  # in the pixels, by which Pillow decodes them once only
+    (folder / "in" / "b.png").write_bytes(data)
+    assert main([command, "in/b.png", "-o", "x.png"]) == 2
+    assert capsys.readouterr().err.startswith("clquant: cannot read 'in/b.png': ")
+    assert not (folder / "x.png").exists()
+
+
+def test_pictures_beside_a_photograph_are_no_frames(folder, capsys):
+    photo, small = PIL.Image.new("RGB", (16, 12), "teal"), PIL.Image.new("RGB", (8, 6), "gray")
+    photo.copy().save("phone.jpg", "MPO", save_all=True, append_images=[small.copy()])
+    photo.save("pages.tif", save_all=True, append_images=[photo, small])
+    for name, count in (("phone.jpg", 2), ("pages.tif", 3)):
+        assert main(["palette", name, "-k", "4", "-o", "x.png"]) == 0
+        assert f"{name}: the first of {count} pictures\n" in capsys.readouterr().err
+        with PIL.Image.open("x.png") as made:
+            assert (made.size, getattr(made, "n_frames", 1)) == ((16, 12), 1)
+    assert main(["palette", "phone.jpg", "in/a.png", "--shared", "-k", "4", "-o", "out", "-q"]) == 0
+
+
 def test_formats_that_are_not_read_back(folder, capsys):
     assert main(["palette", "in/a.png", "-k", "4", "-o", "a.pdf"]) == 0
     assert " dB before this format's losses" in capsys.readouterr().err

@@ -114,8 +114,8 @@ def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loade
         return None
     loaded = load(source, args.icc == "keep", max_bits=16)
     if loaded.frames > 1 and target is not None and not films.holds_frames(target, loaded):
-        hold = ".gif, .png, .apng and .webp hold all of them"
-        common.note(args, f"{source.relative}: the first of {loaded.frames} frames; {hold}")
+        hold = "; .gif, .png, .apng and .webp hold all of them" if loaded.is_film else ""
+        common.note(args, f"{source.relative}: {loaded.first}{hold}")
     return _settled(args, loaded)
 
 

@@ -55,8 +55,8 @@ def _is_film(source: Source) -> bool:
 def holds_frames(target: str, loaded: Loaded) -> bool:
     """Whether a result keeps its input's frames: there are several, and the format holds them."""
     if target == STDOUT:
-        return loaded.frames > 1 and loaded.format in writing.ANIMATED
-    return loaded.frames > 1 and os.path.splitext(target)[1].lower() in ANIMATED_SUFFIXES
+        return loaded.is_film and loaded.format in writing.ANIMATED
+    return loaded.is_film and os.path.splitext(target)[1].lower() in ANIMATED_SUFFIXES
 
 
 class Film:
@@ -132,7 +132,7 @@ class _Made:
 
 def all_frames(args: argparse.Namespace, source: Source, loaded: Loaded) -> list[Any]:
     """Every frame of an input, with ``--alpha`` applied."""
-    return list(Film(args, source, loaded.data).frames) if loaded.frames > 1 else [loaded.pixels]
+    return list(Film(args, source, loaded.data).frames) if loaded.is_film else [loaded.pixels]
 
 
 class _Stacked:
