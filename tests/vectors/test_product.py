@@ -238,6 +238,7 @@ def test_the_unit_of_rotated_rows_leaves_few_numbers_out(rng: np.random.Generato
         unit = rotation._unit(given)
         assert np.count_nonzero(np.abs(given) >= 128 * unit) << 14 <= size
         assert np.count_nonzero(np.abs(given) >= 64 * unit) << 14 > size
+    assert rotation._unit(np.where(np.arange(40000) == 5, 1000.0, 0.0)) == 0.5  # not less where whole numbers fit
 
 
 def test_progress_counts_all_codebooks_and_stops(queue: Any, rng: np.random.Generator) -> None:
