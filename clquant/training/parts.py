@@ -185,7 +185,7 @@ def blocks_at(pixels: npt.NDArray[np.integer[Any]], shape: BlockShape, places: n
 
 
 class Parts(Blocks):
-    """Blocks in parts that follow each other, wherever these are; `capacity` is the most codewords that will come."""
+    """Blocks in parts that follow each other, wherever these are."""
 
     def __init__(
         self, session: Session, shape: BlockShape, counts: Sequence[int], weights: npt.NDArray[np.uint16] | None
