@@ -57,15 +57,10 @@ def _spread_table() -> npt.NDArray[np.uint64]:
     return spread
 
 
-def _spread(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """Bit i of 16-bit values becomes bit 2i."""
-    spread: npt.NDArray[np.uint64] = _spread_table()[values]
-    return spread
-
-
 def morton(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     """Morton codes: the bits of x and y interleaved, x lowest (top-left, top-right, bottom-left, bottom-right)."""
-    codes: npt.NDArray[np.uint64] = _spread(x) | (_spread(y) << np.uint64(1))
+    spread = _spread_table()
+    codes: npt.NDArray[np.uint64] = spread[x] | (spread[y] << np.uint64(1))
     return codes
 
 
@@ -74,5 +69,4 @@ def paper_positions(rows: int, columns: int) -> Integers:
     # Masina and Stedile, section 5.1: the children of i lie at 4i + 1 to 4i + 4, top-left, top-right, bottom-right,
     # bottom-left. So a step down to (x, y) within its parent is the digit 2y + (x xor y), to the base 4.
     y, x = np.arange(rows, dtype=np.int64)[:, None], np.arange(columns, dtype=np.int64)[None, :]
-    positions: Integers = (_spread(x ^ y) | (_spread(y) << np.uint64(1))).astype(np.int64)
-    return positions
+    return morton(x ^ y, y).astype(np.int64)

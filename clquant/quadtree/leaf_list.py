@@ -60,14 +60,11 @@ class LeafList:
     def __init__(self, height: int, width: int, channels: int, records: npt.NDArray[np.void]) -> None:
         self.height, self.width, self.channels = height, width, channels
         self.records = records
-        self._codes: npt.NDArray[np.uint64] | None = None
 
-    @property
+    @functools.cached_property
     def codes(self) -> npt.NDArray[np.uint64]:
-        """Morton codes, ascending; made once."""
-        if self._codes is None:
-            self._codes = morton(self.records["x"], self.records["y"])
-        return self._codes
+        """Morton codes, ascending."""
+        return morton(self.records["x"], self.records["y"])
 
     def find(self, x: Integers, y: Integers) -> Integers:
         """Places of the leaves that hold pixels."""

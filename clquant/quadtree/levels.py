@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -80,13 +80,6 @@ class Level:
         return deviations(self.sums, self.squares, self.counts)
 
 
-class Statistics(Protocol):
-    """Anything that can compute a level's statistics."""
-
-    def level(self, level: int) -> Level:
-        """Return the nodes of a level, which counts from the pixels (0) to the root's."""
-
-
 class Lazy(Sequence[Item]):
     """Items by depth, each made when it is asked for, so that not all need be in memory at once."""
 
@@ -107,9 +100,6 @@ class Lazy(Sequence[Item]):
 
 class Levels(Lazy[Level]):
     """A tree's levels from the root (0) to the pixels."""
-
-    def __init__(self, statistics: Statistics, count: int) -> None:
-        super().__init__(count, lambda depth: statistics.level(count - 1 - depth))
 
 
 class Kinds:
@@ -149,7 +139,7 @@ class LeafStatistics:
         self.sums, self.squares = means * n, means * means * n
 
     def level(self, level: int) -> Level:
-        """Return a level like `Statistics.level`; sums and squares are 0 inside greater leaves."""
+        """Return a level, counted from the pixels; sums and squares are 0 inside greater leaves."""
         size, channels = 1 << level, self.sums.shape[1]
         rows, columns = grid(self.height, self.width, level)
         sums = np.zeros((rows, columns, channels), np.uint64)

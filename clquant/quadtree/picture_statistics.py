@@ -75,7 +75,7 @@ class PictureStatistics:
         return self.__dict__ | {"_queue": None, "_made": None}
 
     def level(self, level: int) -> Level:
-        """Return a level like `clquant.quadtree.levels.Statistics.level`."""
+        """Return a level, counted from the pixels."""
         height, width, _ = self.pixels.shape
         if self._made is None:
             found = self._decomposed(TreeJob(self._picture(), self._criterion, levels=True))

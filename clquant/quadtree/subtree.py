@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -102,9 +101,13 @@ class Subtree:
             ("stats", 3, min(plan.tile, top), (plan.bands,), np.uint64),
             ("upper", plan.tile + 1, min(plan.last, top), (plan.bands, 2), np.uint64),
         ):
-            count = math.prod(planes) * plan.cells_from(first, last + 1)
-            stored = self.session.download(self.buffers[name], count, dtype)
-            words |= split_words(height, width, first, stored, planes, plan.channels)
+            stored = self.session.download(
+                self.buffers[name], math.prod(planes) * plan.cells_from(first, last + 1), dtype
+            )
+            for level in range(first, last + 1):
+                shape = (*planes, *grid(height, width, level))
+                own, stored = np.split(stored, [math.prod(shape)])
+                words[level] = own.reshape(shape)[: plan.channels]
         return words
 
     def words_of(self, level: int) -> StoredWords:
@@ -128,17 +131,3 @@ class Subtree:
             at = 2 * plan.channels * plan.cells_from(plan.tile, plan.last)
             extents = self.session.download(self.buffers["extents"], extents.shape, np.uint8, at)
         return np.stack(unpack(stored), 1)[..., 0, 0], extents
-
-
-def split_words(
-    height: int, width: int, first: int, whole: npt.NDArray[Any], planes: tuple[int, ...], channels: int
-) -> dict[int, Words]:
-    """Return views of the levels that a flat array holds from `first` on; `planes` are a level's first axes."""
-    found: dict[int, Words] = {}
-    at, level = 0, first
-    while at < whole.size:
-        shape = (*planes, *grid(height, width, level))
-        count = math.prod(shape)
-        found[level] = whole[at : at + count].reshape(shape)[:channels]
-        at, level = at + count, level + 1
-    return found

@@ -16,7 +16,7 @@ from clquant.quadtree import figures, files, geojson, paper_layout, render
 from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.geometry import Integers, root_level
 from clquant.quadtree.leaf_list import LeafList, pixel_places
-from clquant.quadtree.levels import Lazy, LeafStatistics, Levels, Statistics
+from clquant.quadtree.levels import Lazy, LeafStatistics, Levels
 from clquant.quadtree.picture_statistics import PictureStatistics
 from clquant.runtime import InvalidArgument, InvalidType, Session, open_session
 
@@ -58,13 +58,11 @@ class Quadtree:
         self._picture = statistics
         self.exact = statistics is not None
         self.complete = statistics is not None and statistics.complete
-        self._statistics: Statistics = statistics or LeafStatistics(*shape, leaves)
+        self._statistics = statistics or LeafStatistics(*shape, leaves)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._leaves.flags.writeable = False  # which arrays forget in copies and pickles
-
-    # --- what it is -------------------------------------------------------------------------------------------------
 
     @property
     def threshold(self) -> float:
@@ -116,8 +114,6 @@ class Quadtree:
         PIL.Image.fromarray(self.outline()).save(target, "PNG")
         return target.getvalue()
 
-    # --- nodes ------------------------------------------------------------------------------------------------------
-
     def leaves(self) -> npt.NDArray[np.void]:
         """The leaves in Morton order (top-left, top-right, bottom-left, bottom-right).
 
@@ -132,7 +128,7 @@ class Quadtree:
     @property
     def levels(self) -> Levels:
         """Statistics of the levels, root first; ``levels[-1]`` is the pixels. Each is computed when it is asked for."""
-        return Levels(self._statistics, self.depth + 1)
+        return Levels(self.depth + 1, lambda depth: self._statistics.level(self.depth - depth))
 
     def counts(self) -> list[dict[str, int]]:
         """Nodes of the tree by depth, root first.
@@ -208,8 +204,6 @@ class Quadtree:
         made = layout.array()
         return paper_layout.complete_array(self.levels, self.channels) if made is None else made
 
-    # --- looking up -------------------------------------------------------------------------------------------------
-
     def _session(self) -> Session:
         return open_session() if self._picture is None else self._picture.session()
 
@@ -259,8 +253,6 @@ class Quadtree:
             If there is no such leaf.
         """
         return self._list.neighbours(params.integer("leaf", leaf, 0, len(self) - 1))
-
-    # --- pictures ---------------------------------------------------------------------------------------------------
 
     def render(self) -> npt.NDArray[np.uint8]:
         """The picture with every leaf in its mean.
@@ -317,8 +309,6 @@ class Quadtree:
         if self._picture is not None:
             return self._shaped(render.paint(self._session(), self._picture.leaves_down_to(level)))
         return self._shaped(render.paint(self._session(), self._list.down_to(self.levels[depth])))
-
-    # --- other forms ------------------------------------------------------------------------------------------------
 
     def records(
         self, transform: Sequence[float] | None = None, *, y_up: bool = False, flat: bool = False
