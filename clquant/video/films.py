@@ -209,7 +209,7 @@ def _raw_options(raw: Any) -> dict[str, str]:
     try:
         width, height, fps = (*raw, _RAW_RATE)[:3]
         sides_fit = 0 < int(width) <= 1 << 16 and 0 < int(height) <= 1 << 16 and 0 < Fraction(fps) <= MOST_FPS
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         sides_fit = False
     if not sides_fit:
         raise InvalidArgument(f"raw is {raw!r}; allowed: (width, height) or (width, height, fps)")
