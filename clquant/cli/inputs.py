@@ -161,13 +161,13 @@ def _about(source: Source) -> tuple[tuple[int, ...], int]:
 
 @contextlib.contextmanager
 def named(source: Source) -> Iterator[None]:
-    """Name the input in errors about a file's bytes or about an engine's argument `image`."""
+    """Name the input in errors about a file's bytes or about an engine's argument `image` or `images`."""
     try:
         yield
     except FormatError as error:
         raise FormatError(f"{source.shown}: {error}") from error
-    except (InvalidArgument, InvalidType) as error:
-        message = re.sub(r"^images(\[0\])? ", "image ", str(error))
-        if not message.startswith(("image ", "this .clvq file ")):
+    except (FileError, InvalidArgument, InvalidType) as error:
+        message = re.sub(r"^images?(\[0\])?: ", "", re.sub(r"^images(\[0\])? ", "image ", str(error)))
+        if message == str(error) and not message.startswith(("image ", "this .clvq file ")):
             raise
-        raise type(error)(f"{source.shown}: {message}") from error
+        raise type(error)(message if source.shown in message else f"{source.shown}: {message}") from error

@@ -178,6 +178,17 @@ def test_what_is_refused(folder: pathlib.Path, capsys: pytest.CaptureFixture[str
     assert names(folder) == ["big.zarr"]
 
 
+def test_damaged_chunks_are_said_with_their_picture(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    zarr.create_array("bad.zarr", shape=(8, 9, 3), chunks=(8, 9, 3), dtype="u1")[:] = 7
+    (chunk,) = (path for path in (folder / "bad.zarr" / "c").rglob("*") if path.is_file())
+    chunk.write_bytes(b"no chunk")
+    assert run("bad.zarr", "-k", "4", "-o", "x.zarr") == 2
+    assert capsys.readouterr().err.startswith("clquant: 'bad.zarr': cannot read rows 0 to 7: ")
+    assert cli.main(["halftone", "bad.zarr", "-o", "x.zarr"]) == 2
+    assert capsys.readouterr().err.startswith("clquant: 'bad.zarr': cannot read rows 0 to 7: ")
+    assert not (folder / "x.zarr").exists()
+
+
 def test_errors_about_pictures_in_parts_name_them(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     zarr.create_array("heights.zarr", shape=(9, 9), chunks=(9, 9), dtype="f4")[:] = np.float32(700)
     assert run("big.zarr", "heights.zarr", "-k", "4", "-o", "out") == 1
