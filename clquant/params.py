@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -42,12 +43,20 @@ def refuse_dask(name: str, value: Any) -> None:
         raise InvalidType(f"{name} {text}")
 
 
+def refuse_masked(name: str, value: Any) -> None:
+    """Refuse an array with masked values where these cannot be left out."""
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)  # no array is masked before it is imported
+    if masked is not None and isinstance(value, masked) and bool(np.ma.getmaskarray(value).any()):
+        raise InvalidArgument(f"{name} has masked values, which cannot be left out here; allowed: its filled(value)")
+
+
 def array(name: str, value: Any, allowed: str, kinds: str | None = None) -> npt.NDArray[Any]:
     """Make a NumPy array of what a person gave, of dtype kinds in `kinds` if given; device arrays come to the host.
 
     `allowed` ends the error's sentence.
     """
     refuse_dask(name, value)
+    refuse_masked(name, value)
     if isinstance(value, Array):
         value = _downloaded(name, value)
     try:

@@ -93,6 +93,7 @@ def test_time_spans_are_no_numbers() -> None:
 
 
 _RAGGED: Any = [[1, 2], [3]]
+_MASKED: Any = np.ma.array(photo(4, 4), mask=np.arange(48).reshape(4, 4, 3) == 0)
 _LEARNED = clquant.Palette([(0, 0, 0), (9, 9, 9), (200, 0, 0)])
 _DRAWN = clquant.IndexedImage(np.arange(6).reshape(2, 3) % 3, _LEARNED)
 
@@ -165,6 +166,11 @@ def _no_text() -> Any:
         (lambda: panel.fitted(photo(4, 4), 7), InvalidType, "size is 7; allowed"),  # type: ignore[arg-type]
         (lambda: panel.fitted(photo(4, 4), (7, 0)), InvalidArgument, r"size\[1\] is 0; allowed"),
         (lambda: quality.ssim(np.zeros((20, 20)), np.ones((20, 20)), peak=1e200), InvalidArgument, "peak is 1e.200"),
+        (lambda: quality.mse(_MASKED, photo(4, 4)), InvalidArgument, "original has masked values"),
+        (lambda: clquant.scalar_codebook(_MASKED, 2), InvalidArgument, "values has masked values"),
+        (lambda: clquant.VectorQuantizer(2).fit(_MASKED[0]), InvalidArgument, "X has masked values"),
+        (lambda: clquant.VectorQuantizer(2).fit(np.eye(4), None, _MASKED[0, :, 0]), InvalidArgument,
+         "sample_weight has masked values"),
         (lambda: quality.mse(_RAGGED, _RAGGED), InvalidArgument, "original"),
         (lambda: quality.mse(np.zeros(3, complex), np.zeros(3)), InvalidType, "original"),
         (lambda: quality.psnr(np.zeros(3), np.ones(3), peak=0), InvalidArgument, "peak"),

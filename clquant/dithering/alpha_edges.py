@@ -52,7 +52,7 @@ def alpha_edges(image: ImageLike, edges: str = "dithered", *, queue: CommandQueu
         return _on_device(open_session(queue, [picture.device_array]), picture, mask)
     settled = np.array(picture.array if picture.array is not None else picture.on_host(open_session(queue)))
     if picture.channels != 4:
-        return settled
+        return settled.reshape(picture.shape)
     height, width = settled.shape[:2]
     side = len(mask)
     rows = np.tile(mask, (1, -(-width // side)))[:, :width]

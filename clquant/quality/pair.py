@@ -12,7 +12,7 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import flow, images, params
-from clquant.images import Picture, lazy
+from clquant.images import Picture, foreign, lazy
 from clquant.quality.definitions import picture_shape
 from clquant.runtime import Array, CommandQueue, InvalidArgument, Progress, Session, open_session
 
@@ -120,6 +120,8 @@ def _samples(name: str, given: Any) -> Any:
         return given
     if lazy.is_lazy(given):
         return given if given.dtype == np.uint8 and given.ndim in (2, 3) else _whole(given)
+    if hasattr(given, "__dlpack__") and not isinstance(given, np.ndarray):  # it may have no other way, or be on a GPU
+        given = foreign.as_array(given, name)
     return params.array(name, given, "numbers", "buif")
 
 

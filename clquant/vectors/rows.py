@@ -15,7 +15,7 @@ import numpy.typing as npt
 from clquant.flow.executors import executor_of
 from clquant.images.files import path_of
 from clquant.images.lazy import check_sizes
-from clquant.params import refuse_dask, shown
+from clquant.params import refuse_dask, refuse_masked, shown
 from clquant.runtime import (
     Array,
     Buffer,
@@ -193,6 +193,7 @@ def _in_memory(given: Any) -> Any:
         if not given.flags.c_contiguous:
             raise InvalidArgument(f"X is a device array with strides {given.strides}; allowed: a C-contiguous one")
         return given
+    refuse_masked("X", given)
     try:
         dense = hasattr(given, "__dlpack__") and not isinstance(given, np.ndarray)
         rows = np.from_dlpack(given) if dense else np.asarray(given)
@@ -206,6 +207,7 @@ def row_weights(given: Any, count: int) -> npt.NDArray[np.uint16] | None:
     if given is None:
         return None
     refuse_dask("sample_weight", given)
+    refuse_masked("sample_weight", given)
     try:
         values = np.asarray(given, np.float64)
     except (TypeError, ValueError) as error:

@@ -51,6 +51,7 @@ def test_a_palette_of_settled_edges_has_one_hole_and_no_other_alpha(queue):
 def test_pictures_without_alpha_and_wrong_names(queue):
     image = soft(5, 6)[..., :3].copy()
     assert np.array_equal(alpha_edges(image), image)
+    assert np.array_equal(alpha_edges(image[..., 0]), image[..., 0])
     device = pyopencl.array.to_device(queue, image)
     assert np.array_equal(alpha_edges(device).get(), image)
     with pytest.raises(runtime.InvalidArgument, match="edges is 'soft'; allowed"):

@@ -182,3 +182,22 @@ def test_what_cannot_be_compared_is_refused(queue):
         quality.color_difference(one, one, "cie76", queue=queue)
     with pytest.raises(runtime.InvalidArgument, match="sigma"):
         quality.blurred_color_difference(one, one, 0.0, queue=queue)
+
+
+class OnlyDlpack:
+    """An array of another library that speaks DLPack alone."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __dlpack__(self, **options):
+        return self.values.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.values.__dlpack_device__()
+
+
+def test_arrays_that_speak_dlpack_alone(rng):
+    first, second = pair(rng, 24, 32)
+    for measure in MEASURES:
+        assert measure(OnlyDlpack(first), OnlyDlpack(second)) == measure(first, second)
