@@ -7,6 +7,7 @@ that are far from their colours: specks.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from clquant.color import spaces
 from clquant.color.palette import Palette
 from clquant.color.spaces import Space
+from clquant.dithering import mixes
 from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.runtime import Buffer
 
@@ -63,7 +65,7 @@ def of_search(palette: Palette, space: Space) -> tuple[int, int]:
     largest = speck(palette, space)
     if largest == space.white:
         return largest, 0
-    mean = _mean(_spacing(palette, space))
+    mean = _mean(_spacing(palette, space.alpha))
     ratio = mean / (ALPHA_SEARCH_SPACING if palette.has_alpha else SEARCH_SPACING)
     growth = min(max(math.sqrt(ratio * math.sqrt(ratio)), SEARCH_LEAST), SEARCH_MOST)
     return largest, int(4 * PLAIN_SHARE * PENALTY[space.name] * growth) ** 2
@@ -71,7 +73,7 @@ def of_search(palette: Palette, space: Space) -> tuple[int, int]:
 
 def speck(palette: Palette, space: Space) -> int:
     """Largest gap of an entry that is no speck, in values; white for palettes without penalty."""
-    if not 2 < len(palette) <= MOST_COLORS or _is_coarse(palette, _spacing(palette, space)):
+    if not 2 < len(palette) <= MOST_COLORS or _is_coarse(palette, _spacing(palette, space.alpha)):
         return space.white
     return SPECK * space.white // 255
 
@@ -96,6 +98,7 @@ def penalty(on_device: PaletteOnDevice) -> dict[str, Any]:
     return {"n_entries": np.int32(len(palette)), "speck": np.int32(found)}
 
 
+@lru_cache(maxsize=32)
 def bounds(palette: Palette, space: Space, plain: bool) -> npt.NDArray[np.int32]:
     """Per entry the most of its error's first and other components, (k, 4), of the pinwheel's in 1/16, and nothing.
 
@@ -105,7 +108,7 @@ def bounds(palette: Palette, space: Space, plain: bool) -> npt.NDArray[np.int32]
     found = np.full((len(colors), 4), FREE, np.int32)
     if not 2 <= len(colors) <= MOST_COLORS:
         return found
-    spacing = _spacing(palette, space)
+    spacing = _spacing(palette, space.alpha)
     if _is_coarse(palette, spacing):
         return found
     own = _nearest(space.values(colors) if plain else space.coordinates(colors))
@@ -121,9 +124,10 @@ def bounds(palette: Palette, space: Space, plain: bool) -> npt.NDArray[np.int32]
     return found
 
 
-def _spacing(palette: Palette, space: Space) -> npt.NDArray[np.float64]:
+@lru_cache(maxsize=32)
+def _spacing(palette: Palette, alpha: bool) -> npt.NDArray[np.float64]:
     """`_nearest` of colours in luma and chroma, in 8-bit levels."""
-    return _nearest(spaces.luma_chroma(space.alpha).coordinates(palette.rgba())) / 4
+    return _nearest(spaces.luma_chroma(alpha).coordinates(palette.rgba())) / 4
 
 
 def _is_coarse(palette: Palette, spacing: npt.NDArray[np.float64]) -> bool:
@@ -139,6 +143,7 @@ def _mean(spacing: npt.NDArray[np.float64]) -> float:
 
 def _nearest(points: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
     """(k,): the least distance from each point to one that differs; `FREE` if there is none."""
-    wide = points.astype(np.int64)
-    squared = sum((axis[:, None] - axis[None]) ** 2 for axis in wide.T)
-    return np.asarray(np.sqrt(np.where(squared > 0, squared, FREE * FREE).min(axis=1)))
+    exact = np.float32 if points.max() <= 2048 else np.float64  # four squares are at most 2^24
+    squared = mixes.squared_distances(points.T.astype(exact, order="C"))
+    squared[squared == 0] = FREE * FREE
+    return np.asarray(np.sqrt(squared.min(axis=1), dtype=np.float64))

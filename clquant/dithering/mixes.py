@@ -66,7 +66,7 @@ def _neighbours(axes: npt.NDArray[Any], order: npt.NDArray[np.intp], most: int) 
     for begin in range(0, len(order), ROWS):
         rows = order[begin : begin + ROWS]
         others = order[max(0, begin - WINDOW) : begin + ROWS + WINDOW]
-        far = _squared_distances(axes[:, rows], axes[:, others])
+        far = squared_distances(axes[:, rows], axes[:, others])
         far[far == 0] = np.inf
         last = min(most, len(others)) - 1
         row, other = np.nonzero(far <= np.partition(far, last, axis=1)[:, last, None])
@@ -78,11 +78,12 @@ def _neighbours(axes: npt.NDArray[Any], order: npt.NDArray[np.intp], most: int) 
     return near
 
 
-def _squared_distances(axes: npt.NDArray[Any], others: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """(n, m) of (axes, n) and (axes, m), in two buffers: new memory for each term costs more than the sums."""
-    far = np.zeros((axes.shape[1], others.shape[1]), axes.dtype)
+def squared_distances(points: npt.NDArray[Any], others: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
+    """(n, m) between points (axes, n) and (axes, m), in two buffers: new memory for each term costs more than sums."""
+    others = points if others is None else others
+    far = np.zeros((points.shape[1], others.shape[1]), points.dtype)
     step = np.empty_like(far)
-    for mine, theirs in zip(axes, others, strict=True):
+    for mine, theirs in zip(points, others, strict=True):
         np.subtract(mine[:, None], theirs, out=step)
         step *= step
         far += step
