@@ -13,7 +13,6 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from clquant.images.picture_files import MAX_FILE_PIXELS
 from clquant.runtime import FileError, InvalidArgument
 from clquant.video.timing import Timed
 
@@ -23,6 +22,7 @@ _Y4M_HEAD = re.compile(rb"YUV4MPEG2(?= .*?W(\S+))(?= .*?H(\S+))")
 _HEAD_BYTES = 256
 HD_HEIGHT = 720  # from which on films that name no matrix have BT.709's
 MOST_FPS = 1000
+MOST_PIXELS = 16_000**2  # about what FFmpeg allows
 _RAW_RATE = 25
 _THREADS = 8
 _BT709, _BT601 = 1, 5
@@ -116,7 +116,7 @@ class Film:
             container.close()
             raise FileError(f"cannot read {self._shown}: it has no video stream")
         stream = container.streams.video[0]
-        if not 0 < stream.width * stream.height <= MAX_FILE_PIXELS:
+        if not 0 < stream.width * stream.height <= MOST_PIXELS:
             container.close()
             raise self._too_large(stream.width, stream.height)
         stream.thread_type = "AUTO"
@@ -133,14 +133,14 @@ class Film:
                 head = file.read(_HEAD_BYTES)
         claim = _Y4M_HEAD.match(head)
         width, height = (side.decode("ascii", "replace") for side in claim.groups()) if claim else ("1", "1")
-        if not (width.isdigit() and height.isdigit() and 0 < int(width) * int(height) <= MAX_FILE_PIXELS):
+        if not (width.isdigit() and height.isdigit() and 0 < int(width) * int(height) <= MOST_PIXELS):
             return self._too_large(width, height)
         reason = getattr(error, "strerror", None) or error
         return FileError(f"cannot read {self._shown} as a picture or film: {reason}")
 
     def _too_large(self, width: Any, height: Any) -> FileError:
         return FileError(
-            f"cannot read {self._shown}: it claims {width}x{height} pixels; allowed: 1 to {MAX_FILE_PIXELS} in all"
+            f"cannot read {self._shown}: it claims {width}x{height} pixels; allowed: 1 to {MOST_PIXELS} in all"
         )
 
     def _decoded(self, container: Any, stream: Any) -> Iterator[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 import subprocess
+from types import SimpleNamespace
 
 import numpy as np
 import PIL.Image
@@ -15,7 +16,7 @@ from clquant.cli import main
 from clquant.color.formats import gif
 from clquant.images.moving import Frame
 from clquant.runtime import InvalidArgument, open_session
-from clquant.video import kept, lzw
+from clquant.video import animator, kept, lzw
 from clquant.video.hold import held
 from tests.gif_decoder import decoded
 from tests.reference import hold as hold_reference
@@ -137,6 +138,15 @@ def test_what_changes_gets_what_its_whole_frame_would(dither, sample):
         changed = (frames[number] != frames[max(number - 1, 0)]).any(axis=2)
         expected = np.where(changed[..., None], whole, expected)
         assert np.array_equal(frame.to_array(), expected)
+
+
+def test_frames_mapped_side_by_side_are_the_same(noisy, queue, monkeypatch):
+    """As many at a time as on a GPU, on queues of their own."""
+    given = {"quality": 90, "dither": "leaky", "queue": queue}
+    expected = clquant.animate(noisy, 64, **given).to_bytes("GIF")
+    gpu = SimpleNamespace(limits=SimpleNamespace(is_cpu=False))
+    monkeypatch.setattr(animator, "open_session", lambda _: gpu)
+    assert clquant.animate(noisy, 64, **given).to_bytes("GIF") == expected
 
 
 def test_loss_is_bounded_and_saves_bytes(noisy):

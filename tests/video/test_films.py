@@ -216,13 +216,13 @@ def test_what_cannot_be_opened(pictures, tmp_path, monkeypatch):
         clquant.video.frames(path)
 
 
-@pytest.mark.parametrize("size", ["W100000 H100000", "Ip W-5 H10"])
+@pytest.mark.parametrize("size", ["W20000 H20000", "Ip W-5 H10"])
 @pytest.mark.parametrize("piped", [False, True])
 def test_a_y4m_of_absurd_size(size, piped, tmp_path, monkeypatch):
     path = tmp_path / "a.y4m"
     path.write_bytes(f"YUV4MPEG2 {size} F25:1\nFRAME\n".encode() + bytes(99))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
-    with pytest.raises(FileError, match=r"it claims (100000x100000|-5x10) pixels; allowed: 1 to 536870912 in all"):
+    with pytest.raises(FileError, match=r"it claims (20000x20000|-5x10) pixels; allowed: 1 to 256000000 in all"):
         clquant.video.frames("-" if piped else path)
 
 
