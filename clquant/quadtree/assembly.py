@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -80,12 +80,12 @@ def subtree_level(session: runtime.Session, job: TreeJob) -> int:
     return level
 
 
-def corners_of(height: int, width: int, level: int) -> Iterator[tuple[int, int]]:
+def corners_of(height: int, width: int, level: int) -> list[tuple[int, int]]:
     """(x, y) of the subtrees of a level, in grid units and Morton order."""
     rows, columns = grid(height, width, level)
     y, x = np.divmod(np.arange(rows * columns), columns)
-    for index in np.argsort(morton(x, y), kind="stable"):
-        yield int(x[index]), int(y[index])
+    order = np.argsort(morton(x, y))
+    return list(zip(x[order].tolist(), y[order].tolist(), strict=True))
 
 
 def window_of(picture: Picture, x: int, y: int, level: int) -> Window:
@@ -197,7 +197,7 @@ def spread_leaves(executor: Any, whole: Any, job: TreeJob) -> Any:
     picture = job.picture
     side = min(root_level(*whole.chunksize[:2]), MOST_LEVEL)
     level = min(max(LEAST_LEVEL, side), root_level(picture.height, picture.width))
-    corners = list(corners_of(picture.height, picture.width, level))
+    corners = corners_of(picture.height, picture.width, level)
     parts = executor.parts_of(whole, [window_of(picture, x, y, level) for x, y in corners])
     squares = [
         executor.later(
@@ -230,7 +230,7 @@ def _crown_over(
 def _in_squares(session: runtime.Session, job: TreeJob, level: int, progress: runtime.Progress) -> Decomposition:
     """Build a tree that the device has no room for at once: subtrees one after another, then the nodes above them."""
     picture = job.picture
-    corners = list(corners_of(picture.height, picture.width, level))
+    corners = corners_of(picture.height, picture.width, level)
     result = Decomposition(None)
     parts: list[npt.NDArray[np.void]] = []
     roots: list[Root] = []

@@ -26,13 +26,6 @@ def unpack(words: Words) -> tuple[Sums, Sums]:
     return wide >> np.uint64(shift), wide & np.uint64((1 << shift) - 1)
 
 
-def rounded_means(sums: Sums, counts: Integers) -> npt.NDArray[np.uint8]:
-    """Return means (..., C) rounded half up; 0 where the sums are unknown."""
-    n = counts[..., None].astype(np.uint64)
-    means: npt.NDArray[np.uint8] = ((sums * np.uint64(2) + n) // (n * np.uint64(2))).astype(np.uint8)
-    return means
-
-
 def deviations(sums: Sums, squares: Sums, counts: Integers) -> npt.NDArray[np.float64]:
     """Return standard deviations in gray levels: the root of the exact integer n * squares - sum^2, over n."""
     n = np.broadcast_to(counts[..., None], sums.shape).astype(np.uint64)
@@ -72,7 +65,8 @@ class Level:
     @property
     def means(self) -> npt.NDArray[np.uint8]:
         """Means rounded half up, (rows, columns, C) uint8."""
-        return rounded_means(self.sums, self.counts)
+        n = self.counts[..., None].astype(np.uint64)
+        return np.asarray((self.sums * np.uint64(2) + n) // (n * np.uint64(2)), np.uint8)
 
     @property
     def deviations(self) -> npt.NDArray[np.float64]:

@@ -63,8 +63,7 @@ class PaperLayout:
             room = limits.max_alloc if result.in_place(limits, nbytes) else limits.global_memory // DEVICE_SHARE
             whole = result.room(scope, 0, count) if nbytes <= min(room, limits.max_alloc) else None
             for level in range(root + 1):
-                pixels = StoredWords(subtree.plan.region.pixels, subtree.plan.region.origin, 0)
-                self._write(level, records, pixels if level == 0 else subtree.words_of(level), result, whole)
+                self._write(level, records, subtree.words_of(level), result, whole)
             if whole is not None:
                 result.store(scope, 0, count, whole)
             nodes = result.array()

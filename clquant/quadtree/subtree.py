@@ -31,7 +31,7 @@ class StoredWords:
 
     buffer: runtime.Buffer
     begin: int  # of the level, in words
-    form: int  # 1 narrow words, 2 wide ones, 3 pairs of words (cl/quadtree/quadtree.h)
+    form: int  # 0 pixels, 1 narrow words, 2 wide ones, 3 pairs of words (cl/quadtree/quadtree.h)
 
 
 @dataclass
@@ -111,8 +111,10 @@ class Subtree:
         return words
 
     def words_of(self, level: int) -> StoredWords:
-        """Buffer and offset of the statistics of a level from 1 to the root's; of 1 and 2 with `store_low`."""
+        """Buffer and offset of a level's statistics, the pixels at level 0; of levels 1 and 2 with `store_low`."""
         plan = self.plan
+        if level == 0:
+            return StoredWords(plan.region.pixels, plan.region.origin, 0)
         if level <= 2:
             return StoredWords(self.buffers["low"], 0 if level == 1 else plan.bands * plan.cells[1], 1)
         if level <= plan.tile:
