@@ -117,8 +117,11 @@ class PaletteOnDevice:
     @property
     def colors(self) -> Buffer:
         """(k, 4) int32: the palette's values, of the space's bits."""
-        values = self.space.values(self.palette.rgba()).astype(np.int32)
-        return self.cached("colors", lambda: self.scope.copy_of(values))
+
+        def send() -> Buffer:
+            return self.scope.copy_of(self.space.values(self.palette.rgba()).astype(np.int32))
+
+        return self.cached("colors", send)
 
     def lane_arguments(self) -> dict[str, Any]:
         """Return the arguments for `LANE_PARAMETERS` of `cl/mapping/candidates_lanes.h`, by name."""

@@ -7,8 +7,9 @@ import pytest
 
 from clquant import OrderedDither, Palette
 from clquant.color import spaces
-from clquant.dithering import threshold_maps
+from clquant.dithering import mixes, threshold_maps
 from clquant.dithering.bounds import speck
+from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.palette import engine
 from clquant.quality import visual_error
 from clquant.runtime import InvalidArgument, InvalidType, force_tuning, open_session
@@ -106,6 +107,31 @@ def test_palettes_of_near_colors_equal_the_reference(queue, rng, name, channels,
     assert speck(palette, space) == 60
     expected = reference.dither(image, palette, space, dither.thresholds(), 256)
     assert np.array_equal(engine.predict(image, palette, color_space=name, dither=dither, queue=queue), expected)
+
+
+@pytest.mark.parametrize(("alpha", "bits"), [(False, 8), (True, 16)])
+def test_mixes_are_with_the_nearest_others_of_the_window(rng, alpha, bits):
+    colors = rng.integers(0, 256, (700, 4 if alpha else 3), np.uint8)
+    colors[500:520] = colors[3]  # equal entries are no neighbours of each other, and equally far from others
+    palette, space = Palette(colors), spaces.space("srgb", alpha, bits)
+    points = space.coordinates(palette.rgba()).astype(np.int64)
+    order = np.argsort(points[:, :3] @ np.array(space.definition.lightness), kind="stable")
+    found = mixes.mixes(palette, space)["entry"]
+    for row, entry in enumerate(order):
+        first = row // mixes.ROWS * mixes.ROWS
+        others = order[max(0, first - mixes.WINDOW) : first + mixes.ROWS + mixes.WINDOW]
+        far = ((points[others] - points[entry]) ** 2).sum(axis=1)
+        near = others[np.lexsort((others, far))][(far == 0).sum() :]
+        assert np.array_equal(found[entry], near[: mixes.NEIGHBOURS[alpha]])
+
+
+def test_a_palette_of_thousands_is_sent_once(queue, rng, monkeypatch):
+    sent, of = [], PaletteOnDevice.of
+    monkeypatch.setattr(PaletteOnDevice, "of", lambda *given: sent.append(given) or of(*given))
+    palette, image = Palette(rng.integers(0, 256, (2000, 3), np.uint8)), rng.integers(0, 256, (8, 8, 3), np.uint8)
+    first, second = (OrderedDither().dither(image, palette, queue=queue) for _ in range(2))
+    assert np.array_equal(first, second)
+    assert len(sent) == 1
 
 
 def test_bayer_masks():
