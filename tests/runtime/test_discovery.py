@@ -263,6 +263,32 @@ def test_memory_of_the_host_is_at_most_a_control_groups(
     assert limits.host_memory.__wrapped__() == expected
 
 
+def test_without_a_platform_there_is_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> None:
+        raise cl.LogicError("clGetPlatformIDs failed: PLATFORM_NOT_FOUND_KHR")
+
+    monkeypatch.setattr(cl, "get_platforms", none)
+    for variable in ("CLQUANT_DEVICE", "PYOPENCL_CTX"):
+        monkeypatch.delenv(variable, raising=False)
+    assert runtime.list_devices() == []
+    with pytest.raises(runtime.NoDeviceError, match=r"no OpenCL device found \(none at all\): pip install"):
+        runtime.default_device()
+
+
+def test_a_device_that_gives_nothing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: Any, **__: Any) -> None:
+        raise cl.RuntimeError("out of everything")
+
+    device = runtime.default_device()
+    monkeypatch.setattr(cl, "CommandQueue", failing)
+    with pytest.raises(runtime.DeviceError, match="gives no queue: out of everything"):
+        runtime.profiling_queue(device)
+    monkeypatch.setattr(cl, "Context", failing)
+    monkeypatch.setattr(discovery, "_contexts", {})
+    with pytest.raises(runtime.DeviceError, match="gives no context: out of everything"):
+        runtime.default_queue(device)
+
+
 def test_a_simulator_is_of_a_kind_only_where_there_is_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     def made(platform: str, kind: int) -> SimpleNamespace:
         return SimpleNamespace(platform=SimpleNamespace(name=platform), name="device", type=kind)

@@ -62,12 +62,9 @@ class BandBlocks:
     def of(cls, portion: Portion, block: int) -> BandBlocks:
         """Return the arguments of a band's launches; `block` is a block's side in pixels."""
         picture, loaded, asked = portion.picture, (portion.first, portion.last), (portion.row0, portion.row1)
-        (row, row_rest), (column, column_rest) = (divmod(place, block) for place in picture.origin)
-        if row_rest or column_rest or (row + column) % 2:
-            raise runtime.InvalidArgument(f"image begins at {picture.origin}; allowed: at a first block of the scan")
         shape = np.array([picture.height, picture.width, picture.channels, portion.first], np.int32)
         outward, inward = ((begin // block, -(-end // block)) for begin, end in (loaded, asked))
-        corner = np.array([column, row], np.uint32)
+        corner = np.array(picture.origin[::-1], np.uint32) // block  # parts begin at multiples of `BlockMap.grid`
         return cls(shape, (outward, inward), block, half_blocks(picture.width, block), corner)
 
     def key(self, seed: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
