@@ -297,6 +297,9 @@ def test_opaque_frames_before_holes_get_255_colours(rng, tmp_path):
     arguments = [str(tmp_path / "1.png"), str(tmp_path / "2.png"), "--animate", "50", "-o", str(tmp_path / "b.gif")]
     assert main(["palette", *arguments, "-q"]) == 0
     assert not shown(tmp_path / "b.gif")[0][1][5:9, 5:9].any()
+    assert main(["palette", *arguments[:-1], str(tmp_path / "c.gif"), "--use", "black,red,#0000", "-q"]) == 0
+    seen = shown(tmp_path / "c.gif")[0][1].reshape(-1, 4)
+    assert {*map(tuple, seen.tolist())} == {(0, 0, 0, 0), (255, 0, 0, 255), (0, 0, 0, 255)}
 
 
 @pytest.mark.parametrize("suffix", ["gif", "png", "webp"])
@@ -318,6 +321,9 @@ def test_the_command_keeps_films_moving(suffix, pictures, tmp_path, capsys):
     given = ["palette", str(path), "--use", "black,red,#0000", "-o", str(tmp_path / f"e.{suffix}")]
     assert main(given) == 0
     assert "4 frames of 17x13: 3 colours" in capsys.readouterr().err
+    assert main(["palette", str(tmp_path / f"a-6.{suffix}"), "-o", str(tmp_path / "f.apng"), "--skip-if-larger"]) == 0
+    left_out = "left out, as the result would be larger" in capsys.readouterr().err
+    assert left_out == (suffix != "png") == (not (tmp_path / "f.apng").exists())
 
 
 @pytest.mark.parametrize("alpha", [False, True])
