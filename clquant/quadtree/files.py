@@ -25,21 +25,8 @@ Leaves = npt.NDArray[np.void]
 def encode(height: int, width: int, channels: int, gray: bool, criterion: Criterion, leaves: Leaves) -> bytes:
     """Serialize a tree, whose leaves are in Morton order, as bytes."""
     structure = np.packbits(_fork_bits(height, width, criterion.floor_level, leaves)).tobytes()
-    header = HEADER.pack(
-        MAGIC,
-        VERSION,
-        CRITERIA.index(criterion.name),
-        channels,
-        int(gray),
-        height,
-        width,
-        criterion.steps,
-        criterion.floor_level,
-        0,
-        0,
-        len(leaves),
-        len(structure),
-    )
+    sizes = height, width, criterion.steps, criterion.floor_level, 0, 0, len(leaves), len(structure)
+    header = HEADER.pack(MAGIC, VERSION, CRITERIA.index(criterion.name), channels, int(gray), *sizes)
     body = header + bytes(criterion.weights) + structure + np.ascontiguousarray(leaves["mean"]).tobytes()
     return body + CRC.pack(zlib.crc32(body))
 
