@@ -98,6 +98,12 @@ _LEARNED = clquant.Palette([(0, 0, 0), (9, 9, 9), (200, 0, 0)])
 _DRAWN = clquant.IndexedImage(np.arange(6).reshape(2, 3) % 3, _LEARNED)
 
 
+def _closed() -> io.BytesIO:
+    made = io.BytesIO()
+    made.close()
+    return made
+
+
 def _no_text() -> Any:
     return np.zeros(3)
 
@@ -166,6 +172,9 @@ def _no_text() -> Any:
         (lambda: panel.fitted(photo(4, 4), 7), InvalidType, "size is 7; allowed"),  # type: ignore[arg-type]
         (lambda: panel.fitted(photo(4, 4), (7, 0)), InvalidArgument, r"size\[1\] is 0; allowed"),
         (lambda: quality.ssim(np.zeros((20, 20)), np.ones((20, 20)), peak=1e200), InvalidArgument, "peak is 1e.200"),
+        (lambda: clquant.VectorQuantizer(2).fit(np.diag([1e155, -2.0, 3.0])), InvalidArgument,
+         "X has numbers as large as 1e.155; allowed: up to "),
+        (lambda: _DRAWN.save(_closed(), "PNG"), FileError, "cannot write the picture: I/O operation on closed file"),
         (lambda: quality.mse(_MASKED, photo(4, 4)), InvalidArgument, "original has masked values"),
         (lambda: clquant.scalar_codebook(_MASKED, 2), InvalidArgument, "values has masked values"),
         (lambda: clquant.VectorQuantizer(2).fit(_MASKED[0]), InvalidArgument, "X has masked values"),

@@ -26,7 +26,7 @@ from clquant.color.order import ORDERS, permutation
 from clquant.color.palette import Palette, as_palette
 from clquant.color.values import as_array
 from clquant.images import files
-from clquant.runtime import Array, InvalidArgument, InvalidType
+from clquant.runtime import Array, FileError, InvalidArgument, InvalidType
 
 _BLACK_AND_WHITE = np.array([[0, 0, 0, 255], [255, 255, 255, 255]], np.uint8).view(np.uint32)
 
@@ -317,7 +317,11 @@ class IndexedImage:
         if callable(getattr(path, "write", None)) and not isinstance(path, str | os.PathLike):
             if format is None:
                 raise InvalidArgument("format is None; allowed for a file that is no path: the name of a format")
-            path.write(self.to_bytes(format, **options))
+            data = self.to_bytes(format, **options)
+            try:
+                path.write(data)
+            except ValueError as error:  # of a closed file
+                raise FileError(f"cannot write the picture: {error}") from error
             return
         named = cast("str | os.PathLike[str]", path)
         kind = format_of(named) if format is None else format

@@ -21,6 +21,7 @@ _MOST_BITS, _LEAST_BITS = 16, 8
 _ERROR_BITS = 63  # of the sum of all squared errors
 _MAX_WEIGHT = 4095
 _LEAST_EXPONENT = -500  # below which squares of scales vanish
+_MOST_EXPONENT = 480  # above which the sum of all squared errors may be no float64
 _UNIT_BITS = 15  # of normalized rows' own fixed point
 
 
@@ -138,6 +139,9 @@ def _scale(largest: float, high: int, least: float, low: int) -> float:
     if not ends:
         return 1.0
     exponent = max(math.frexp(real)[1] - whole.bit_length() for real, whole in ends)
+    if exponent > _MOST_EXPONENT:
+        found, most = max(real for real, _ in ends), math.ldexp(1.0, _MOST_EXPONENT + _LEAST_BITS)
+        raise InvalidArgument(f"X has numbers as large as {found:g}; allowed: up to {most:g}")
     while any(real > math.ldexp(whole, exponent) for real, whole in ends):
         exponent += 1
     return math.ldexp(1.0, max(exponent, _LEAST_EXPONENT))
