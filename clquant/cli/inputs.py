@@ -77,9 +77,7 @@ def expand(given: Sequence[str], suffixes: frozenset[str] = PICTURE_SUFFIXES) ->
             raise InvalidArgument("an input is ''; allowed: a file, a folder, or - for standard input")
         if path == STDIN:
             sources.append(Source(STDIN, pathlib.PurePath("stdin")))
-        elif lazy.is_store(path):
-            sources.append(Source(path, pathlib.PurePath(pathlib.Path(path).name)))
-        elif os.path.isdir(path):  # `Path.is_dir` raises where a name is too long
+        elif is_folder(path):
             sources += [
                 Source(str(found), found.relative_to(path), found=True) for found in files_below(path, suffixes)
             ]
@@ -87,8 +85,12 @@ def expand(given: Sequence[str], suffixes: frozenset[str] = PICTURE_SUFFIXES) ->
             sources.append(Source(path, pathlib.PurePath(pathlib.Path(path).name)))
         else:
             raise FileError(f"{path!r}: there is no such file or folder")
-    is_folder = any(os.path.isdir(path) and not lazy.is_store(path) for path in given)
-    return Inputs(tuple(sources), len(given) > 1 or is_folder)
+    return Inputs(tuple(sources), len(given) > 1 or any(map(is_folder, given)))
+
+
+def is_folder(path: str) -> bool:
+    """Whether a path is that of a folder of pictures, and not of a zarr."""
+    return os.path.isdir(path) and not lazy.is_store(path)  # `Path.is_dir` raises where a name is too long
 
 
 def read_bytes(source: Source) -> bytes:

@@ -17,7 +17,7 @@ import PIL.Image
 from clquant import flow, params
 from clquant.cli import batch, common, executors, inputs, large, streams
 from clquant.cli.batch import Item
-from clquant.cli.common import STDOUT, option
+from clquant.cli.common import STDOUT, option, shown
 from clquant.cli.inputs import Pair, Source
 from clquant.cli.loading import load_still
 from clquant.cli.outputs import Outputs, expected, full_color_kind, picture_bytes
@@ -215,7 +215,10 @@ def _decode_here(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
 
         def finish() -> batch.Report:
             item.write(picture_bytes(PIL.Image.fromarray(picture), full_color_kind(item.place), item.place))
-            return item.said(picture.shape, "")
+            height, width = picture.shape[:2]
+            text = f"{item.source.relative} -> {shown(item.place)}: {width}x{height}"
+            record = {"input": item.source.path, "output": item.target, "width": width, "height": height}
+            return partial(common.say, args, text, **record)
 
         return finish
 
