@@ -111,7 +111,7 @@ def test_palettes_of_near_colors_equal_the_reference(queue, rng, name, channels,
 
 @pytest.mark.parametrize(("alpha", "bits"), [(False, 8), (True, 16)])
 def test_mixes_are_with_the_nearest_others_of_the_window(rng, alpha, bits):
-    colors = rng.integers(0, 256, (700, 4 if alpha else 3), np.uint8)
+    colors = rng.integers(0, 256, (1400, 4 if alpha else 3), np.uint8)
     colors[500:520] = colors[3]  # equal entries are no neighbours of each other, and equally far from others
     palette, space = Palette(colors), spaces.space("srgb", alpha, bits)
     points = space.coordinates(palette.rgba()).astype(np.int64)
