@@ -175,6 +175,8 @@ def _no_text() -> Any:
         (lambda: clquant.VectorQuantizer(2).fit(np.diag([1e155, -2.0, 3.0])), InvalidArgument,
          "X has numbers as large as 1e.155; allowed: up to "),
         (lambda: _DRAWN.save(_closed(), "PNG"), FileError, "cannot write the picture: I/O operation on closed file"),
+        (lambda: clquant.KMeansPalette(2).fit(photo(4, 4), memory="x"), InvalidArgument, "memory is 'x'; allowed"),
+        (lambda: panel.Panel("mine", 3, 1, 1.0, "me"), InvalidArgument, "palette"),  # type: ignore[arg-type]
         (lambda: quality.mse(_MASKED, photo(4, 4)), InvalidArgument, "original has masked values"),
         (lambda: clquant.scalar_codebook(_MASKED, 2), InvalidArgument, "values has masked values"),
         (lambda: clquant.VectorQuantizer(2).fit(_MASKED[0]), InvalidArgument, "X has masked values"),

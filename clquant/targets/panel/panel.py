@@ -11,7 +11,7 @@ import numpy.typing as npt
 from clquant import params
 from clquant.color.formats import parallel
 from clquant.color.indexed import IndexedImage
-from clquant.color.palette import Palette
+from clquant.color.palette import Palette, as_palette
 from clquant.images import ImageLike, device_arrays, read
 from clquant.palette import engine
 from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, ProgressCallback, open_session
@@ -28,7 +28,7 @@ class Panel:
     Attributes
     ----------
     name : str
-    palette : Palette
+    palette : Palette, or what makes one
         The measured colours; its `device` has the colours by which drivers name them, its `codes` the numbers that the
         controller takes.
     bits : int
@@ -48,6 +48,9 @@ class Panel:
     gamut: float
     source: str
     size: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "palette", as_palette(self.palette))
 
     def prepare(self, image: ImageLike, *, tone: float = 1.0, gamut: float | None = None) -> npt.NDArray[np.uint8]:
         """A picture with the tones and the chroma that the panel can show.
