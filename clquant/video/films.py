@@ -116,6 +116,9 @@ class Film:
             container.close()
             raise FileError(f"cannot read {self._shown}: it has no video stream")
         stream = container.streams.video[0]
+        if stream.codec_context is None:
+            container.close()
+            raise FileError(f"cannot read {self._shown}: FFmpeg has no decoder for its video")
         if not 0 < stream.width * stream.height <= MOST_PIXELS:
             container.close()
             raise self._too_large(stream.width, stream.height)

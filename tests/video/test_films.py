@@ -216,6 +216,13 @@ def test_what_cannot_be_opened(pictures, tmp_path, monkeypatch):
         clquant.video.frames(path)
 
 
+def test_a_codec_that_nobody_knows(tmp_path):
+    film(tmp_path / "a.avi", [np.zeros((48, 64, 3), np.uint8)], codec="mjpeg", format="yuvj420p")
+    (tmp_path / "a.avi").write_bytes((tmp_path / "a.avi").read_bytes().replace(b"MJPG", b"XXXX"))
+    with pytest.raises(FileError, match="FFmpeg has no decoder for its video"):
+        clquant.video.frames(tmp_path / "a.avi")
+
+
 @pytest.mark.parametrize("size", ["W20000 H20000", "Ip W-5 H10"])
 @pytest.mark.parametrize("piped", [False, True])
 def test_a_y4m_of_absurd_size(size, piped, tmp_path, monkeypatch):
