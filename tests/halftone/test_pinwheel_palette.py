@@ -71,7 +71,7 @@ def test_paths_to_any_palette_equal_the_portable_form(device, rng, entries, colo
     queue = runtime.default_queue(device)
     if not admits(runtime.Limits.of(device)):
         pytest.skip("does not run on this device")
-    image, palette = picture(70, 132, 3, rng), Palette(rng.integers(0, 160, (entries, 3), np.uint8))  # specks
+    image, palette = picture(70, 132, 3, rng), Palette(rng.integers(0, 256, (entries, 3), np.uint8))
     engine = PinwheelHalftoner(16, palette=palette, color_space=color_space, queue=queue)
     with runtime.force_variant("portable"):
         expected = engine.transform(image)

@@ -1,12 +1,6 @@
 #include "common/philox.h"
 #include "mapping/nearest.h"
 #include "dithering/reach.h"
-
-#if TEAM > 1
-#define SPECKS LANES
-#include "dithering/speck_team.h"
-#endif
-
 #include "halftone/halftone.h"
 #include "halftone/pinwheel/palette_paths.h"
 
@@ -129,9 +123,9 @@ __kernel void scatter_paths(__global const INDEX *entries, __global INDEX *outpu
  *                16 on, of -G; -B; R | G << 8 | B << 16; the most of an error that is passed on.
  * light, codes, edges: as in halftone/pinwheel/palette.cl.
  * shares         ushort [16]: what counts of an error that reaches a pixel, in 1/256, by the code of its place.
- * Local memory   uint and short [4 N + 4][LANES]; int [18]; twice Specks of dithering/speck_team.h where TEAM is over 1.
+ * Local memory   uint and short [4 N + 4][LANES]; int [16].
  * Constants: those of mapping/nearest.h and dithering/reach.h; BLOCK (at least 4), PHASE, LANES, GROUP, LINEAR (0: worths are 16 times the
- * values), NEAR_COLORS (1: at most 256 colours, held in local memory); TEAM (1, or dithering/speck_team.h's); weights of the kinds of
+ * values), NEAR_COLORS (1: at most 256 colours, held in local memory); weights of the kinds of
  * pixels in sixteenths: STRAIGHT_1..3, CORNER_1..3, FIRST_1..3 (outward), AFTER_1..2 (inward). */
 __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX *entries, __global const INDEX *nearest,
                                      __global const int4 *colors, __global const int4 *points,
@@ -154,15 +148,8 @@ __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX 
     __local int near_shares[SHARES];
     for (int i = lane; i < SHARES; i += LANES)
         near_shares[i] = shares[i];
-    const int is_outside = outside(block_y * BLOCK, block_x * BLOCK, picture);
-#if TEAM > 1
-    __local Specks specks[2];
-    __local int n_specks[2];
-    if (lane < 2)
-        n_specks[lane] = 0;
-#endif
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (is_outside && TEAM == 1) /* else the block takes part in the others' searches */
+    if (outside(block_y * BLOCK, block_x * BLOCK, picture))
         return;
     /* Whether the picture's right or lower end cuts a block of the group. */
     const int last_x = block_column((int)get_group_id(0) * LANES + LANES - 1, block_y);
@@ -173,9 +160,6 @@ __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX 
     path_scan_t scan = {.nearest = nearest, .light = light, .codes = codes, .shades = shades, .shares = near_shares};
     scan.points = points, scan.colors = colors, scan.tables = tables;
     scan.n_entries = n_entries, scan.speck = speck;
-#if TEAM > 1
-    scan.specks = specks, scan.n_specks = n_specks, scan.seen = 0, scan.most_off = is_outside ? WHITE : (uint)speck;
-#endif
     scan.limit = error_limit, scan.gain = gain;
     scan.paths = paths + begin, scan.entries = entries + begin;
     scan.two = two + lane, scan.one = one + lane;
@@ -191,7 +175,7 @@ __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX 
     begin_outward(&scan, start);
     scan_outward(&scan, cut);
     __global short4 *sums = edges + edge_block(block_y, block_x, 0, blocks);
-    for (int i = 0; i < 4 * BLOCK + 3 && !is_outside; ++i) {
+    for (int i = 0; i < 4 * BLOCK + 3; ++i) {
         const int entry = entry_beyond(i);
         if (entry >= 0)
             sums[(size_t)entry * count] = (short4)(convert_short3(queued_at(&scan, scan.head)), 0);
@@ -200,7 +184,7 @@ __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX 
 #else
     for (int i = 0; i < 4 * BLOCK - 4; ++i)
         enqueue_at(&scan, i, (int3)(0));
-    for (int side = 0; side < 4 && !is_outside; ++side) {
+    for (int side = 0; side < 4; ++side) {
         const int y = block_y + (side == 2) - (side == 0), x = block_x + (side == 1) - (side == 3);
         if (outside(y * BLOCK, x * BLOCK, picture))
             continue;

@@ -25,12 +25,6 @@ typedef struct {
     __global const int4 *points, *colors; /* dithering/reach.h */
     __global const int *tables;
     int n_entries, speck;
-#if TEAM > 1
-    __local Specks *specks; /* of the group's blocks, in a step of even and in one of odd number */
-    __local int *n_specks;  /* in all steps of even and in all of odd number */
-    int2 seen;              /* how many of these were in earlier steps */
-    uint most_off;          /* `speck`, or no bound for blocks outside the picture */
-#endif
     __local const int *shares; /* what counts of an error that reaches a pixel, by the code of its place */
     int limit, gain;
     __global const uint *paths; /* the block's pixels, LANES apart */
@@ -137,35 +131,16 @@ INLINE void read_ahead(path_scan_t *scan)
     }
 }
 
-/* The entry that a pixel shows in place of the one nearest to its aim. With TEAM all blocks of the group take part. */
-INLINE uint entry_shown(path_scan_t *scan, uint pixel, int3 worth, int3 reached, uint entry)
+/* The entry that a pixel shows in place of the one nearest to its aim. */
+INLINE uint entry_shown(const path_scan_t *scan, uint pixel, int3 worth, int3 reached, uint entry)
 {
     const int4 color = (int4)(unpacked(pixel), WHITE);
-    const uint4 each = abs_diff(color, (int4)(unpacked(scan->shades[entry].z), WHITE));
-    const uint off = max(max(each.x, each.y), each.z);
-#if TEAM > 1
-    const int odd = scan->here & 1, seen = odd ? scan->seen.y : scan->seen.x;
-    __local Specks *specks = scan->specks + odd;
-    __local int *all = scan->n_specks + odd;
-    int mine = -1;
-    if (off > scan->most_off) {
-        mine = atomic_inc(all) - seen;
-        const int4 aim = (int4)(unpacked(place_of(scan, worth, reached, 16)), WHITE);
-        list_speck(specks, mine, pixel, space_coordinates(aim, scan->tables));
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    const int count = *all - seen;
-    scan->seen += odd ? (int2)(0, count) : (int2)(count, 0);
-    for (int first = 0; first < count; first += teams_of_group(scan->n_entries))
-        find_in_reach(specks, first, count, scan->points, scan->colors, scan->n_entries, scan->speck);
-    return mine < 0 ? entry : (uint)specks->entry[mine];
-#else
-    if (off <= (uint)scan->speck)
+    const uint4 off = abs_diff(color, (int4)(unpacked(scan->shades[entry].z), WHITE));
+    if (max(max(off.x, off.y), off.z) <= (uint)scan->speck)
         return entry;
     const int4 aim = (int4)(unpacked(place_of(scan, worth, reached, 16)), WHITE);
     const int4 point = space_coordinates(aim, scan->tables);
     return (uint)entry_in_reach(point, color, scan->points, scan->colors, scan->n_entries, scan->speck);
-#endif
 }
 
 /* Decide the present pixel and split its error in sixteenths, `weights` of them to three receivers; `two` and `one` are

@@ -32,8 +32,7 @@ FEWEST_PIXELS = 1 << 12  # smaller pictures are not worth a table
 GROUPS_PER_UNIT = 2  # work-groups per compute unit that a host's band should fill
 GROUP = 256  # work-items that bring a row of a group's blocks into order
 ENTRY_BYTES = 6  # of an error that waits in local memory: three components of 16 bits
-NEAR_BYTES = 16 * 256 + 4 * 18 + 2 * 20 * 32  # local memory of entries' worths, shares of errors, specks
-TEAM = 32  # work-items that look together for the entry in place of a speck; 1 on CPUs, where barriers cost more
+NEAR_BYTES = 16 * 256 + 4 * 16  # local memory of the entries' worths and the shares of errors
 EDGE_BYTES = 8  # of an error that a block leaves to another: four components of 16 bits
 LARGEST_BLOCK = 64
 MIN_FADE, STEP_FADE, FULL_FADE = 192, 144, 256
@@ -195,7 +194,7 @@ class PathScan:
             "codes": scope.copy_of(common.codes),
         }
         words = block_size % 4 == 0 and picture.width % 4 == 0
-        forms = {"WORDS": int(words), "NEAR_COLORS": int(few), "TEAM": 1 if session.limits.is_cpu else TEAM}
+        forms = {"WORDS": int(words), "NEAR_COLORS": int(few)}
         self._phases = []
         for phase in (OUTWARD, INWARD):
             made = _phase(block_size, phase, fade_of(palette))
