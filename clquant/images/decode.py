@@ -60,7 +60,7 @@ def to_uint8(array: npt.NDArray[Any], argument: str) -> npt.NDArray[np.uint8]:
     if np.issubdtype(array.dtype, np.floating):
         if array.size and not bool(((array >= 0) & (array <= 1)).all()):
             ends = f"from {float(array.min()):g} to {float(array.max()):g}"
-            raise InvalidArgument(f"{argument} has float values {ends}; allowed: floats in 0..1, or integers in 0..255")
+            raise InvalidArgument(f"{argument} has floats outside 0..1, {ends}; allowed: 0..1, or integers in 0..255")
         rounded: npt.NDArray[np.uint8] = np.floor(array.astype(np.float64) * 255 + 0.5).astype(np.uint8)
         return rounded
     if array.dtype.kind in "iu":  # not a span of time, which is a signed integer to `issubdtype`
