@@ -129,7 +129,7 @@ def run(
     if client is not None:
         banded = list(filter(is_banded, pairs))
         whole = [pair for pair in pairs if pair not in banded]
-        status = _each(args, whole, client.get_executor(pure=False), here) if whole else 0
+        status = _each(args, whole, client.get_executor(pure=False), here, cancels=True) if whole else 0
         return max(status, here(args, banded)) if banded else status
     jobs = processes(args, pairs) if "jobs" in args and not any(map(is_banded, pairs)) else 1
     if jobs == 1:
@@ -139,9 +139,9 @@ def run(
     end, command = spawn.Pipe(duplex=False)
     with command, ProcessPoolExecutor(jobs, spawn, initializer=_begin_worker, initargs=(threads, end)) as executor:
         try:
-            return _each(args, pairs, executor, here)
+            return _each(args, pairs, executor, here, cancels=False)
         except BaseException:
-            command.close()  # without waiting for pictures at work
+            command.close()  # ends the workers, pictures at work or not, and so the pool
             raise
 
 
@@ -157,8 +157,11 @@ def _end_with_command(end: Connection) -> None:
     os._exit(1)
 
 
-def _each(args: argparse.Namespace, pairs: Sequence[Pair], executor: Executor, here: Here) -> int:
-    """Do each input in a worker, and print in order what is said of it, with names as they were typed."""
+def _each(args: argparse.Namespace, pairs: Sequence[Pair], executor: Executor, here: Here, *, cancels: bool) -> int:
+    """Do each input in a worker, and print in order what is said of it, with names as they were typed.
+
+    `cancels`: an interrupt cancels what is left; a pool whose processes end fails at what others cancelled.
+    """
     failures, own = batch.Failures(args, len(pairs)), _portable(args)
     with common.progress_bar(args, "pictures") as progress:
         jobs = [(here, own, (_absolute(source), os.path.abspath(str(target)))) for source, target in pairs]
@@ -176,7 +179,7 @@ def _each(args: argparse.Namespace, pairs: Sequence[Pair], executor: Executor, h
                     _print(args, source, str(target), found)
                 progress(number + 1, len(pairs))
         finally:
-            for future in futures:
+            for future in futures if cancels else ():
                 future.cancel()
     return failures.status()
 

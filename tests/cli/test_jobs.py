@@ -96,7 +96,7 @@ def test_an_interrupt_leaves_nothing_partial(folder: pathlib.Path, monkeypatch: 
     monkeypatch.setattr(Executor, "submit", submit)
     monkeypatch.setattr(executors, "ProcessPoolExecutor", begin)
     assert cli.main(["palette", "in", "-k", "5", "--jobs", "2", "-o", "new/out", "-q"]) == 130
-    assert [future.cancelled() for future in waiting[1:]] == [True] * 4
+    assert not any(future.cancelled() for future in waiting[1:])  # the pool would fail at them
     assert not (folder / "new").exists()
     ended: list[int] = []
     monkeypatch.setattr(os, "_exit", ended.append)
