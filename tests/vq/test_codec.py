@@ -276,3 +276,11 @@ def test_decoding_puts_codewords_side_by_side(queue, rng, block, channels, size)
         expected = blocks.reshape(table.shape[0] * rows, table.shape[1] * columns, *shape[3:])[:height, :width]
         for indices in (table, table.astype(np.uint8 if size <= 256 else np.uint16)):
             assert np.array_equal(codec.decode(indices, (height, width)), expected)
+
+
+def test_rows_of_vectors_are_no_gray_picture(queue):
+    for rows in (np.zeros((999, 3), np.uint8), np.zeros((999, 128), np.float32)):
+        with pytest.raises(
+            InvalidArgument, match=r"images has the shape .* looks like rows .* clquant.VectorQuantizer"
+        ):
+            VQCodec(4, queue=queue).fit(rows)
