@@ -31,7 +31,7 @@ def predict_changes(
     dither: Any = None,
     queue: CommandQueue | None = None,
 ) -> tuple[tuple[slice, slice], npt.NDArray[np.unsignedinteger[Any]]]:
-    """A part of a frame, and the indices that `predict` gives the whole's pixels there, but where they stay.
+    """Return a part of a frame and its pixels' indices as `predict` of the whole has them, except where they stay.
 
     Only what decides these is mapped.
     """

@@ -271,6 +271,6 @@ def rounded_curves(curves: npt.NDArray[np.int64]) -> Curves:
 
 @functools.cache
 def _nearest_value(last: int, wanted: int) -> int:
-    """Of the values that a fall leads to from the last one the first of the nearest."""
+    """Return the first of the nearest among the values that a fall leads to from the last one."""
     allowed = [last - fall for fall in _FALLS if 0 <= last - fall <= HIGHEST]
     return min(allowed, key=lambda value: abs(value - wanted))
