@@ -68,14 +68,14 @@ def test_codebooks_are_those_of_one_process(
     spread: int, seed: int,
 ) -> None:  # fmt: skip
     rng = np.random.default_rng(seed)
-    values = (rng.integers(0, kinds, (height, width)) * 255 // kinds).astype(np.uint8)
+    values = (rng.integers(0, kinds, (height, width, 1)) * 255 // kinds).astype(np.uint8)
     weights = [rng.integers(0, 4, (-(-height // block[0]), -(-width // block[1])))] if weighted else None
     if weights:
         weights[0].flat[0] = 2
     with mock.patch.object(on_workers, "workers", return_value=spread):
         made = [
             clquant.VQCodec(size, block, init=init, refine=refine, max_iter=6).fit([image], weights)
-            for image in (values, da.from_array(values, chunk))
+            for image in (values, da.from_array(values, (*chunk, 1)))
         ]
     assert _learned(made[0]) == _learned(made[1])
 
