@@ -42,6 +42,8 @@ def run(
     `out`, `about` and `memory` are those of the public verbs.
     """
     report, about = Progress(params.callback("progress", progress)), about or About()
+    if not job.takes_rows:
+        images.refuse_rows(image)
     collection = executor_of(image)
     if collection is not None:
         return collection.run(job, image, out, about, report)
@@ -61,6 +63,7 @@ def reduce(
 ) -> Any:
     """Return a reduction's value for an image; Dask arrays, alone or with other images, are reduced by workers."""
     report = Progress(params.callback("progress", progress))
+    images.refuse_rows(image, argument)
     collection = executor_of(image)
     if collection is not None:
         return collection.reduce(job, image, queue, report, argument)

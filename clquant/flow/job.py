@@ -67,6 +67,7 @@ class Job:
 
     max_bits: int = 16  # of the values that steps take
     max_side: int = MOST_SIDE  # of pictures
+    takes_rows: bool = False  # whether an array that looks like rows of vectors is taken
 
     @property
     def grid(self) -> int:

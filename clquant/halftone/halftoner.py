@@ -249,6 +249,7 @@ class PinwheelHalftoner(Estimator):
         kind = params.choice("output", output, OUTPUTS)
         passes = params.integer("refine", refine, 0, MOST_PASSES)
         given: dict[str, Any] = {"queue": self.queue, "progress": progress}
+        images.refuse_rows(image)
         if passes and (out is not None or images.is_read_in_parts(image)):
             raise runtime.InvalidArgument("refine is given with out or a lazy image; allowed: a picture in memory")
         if kind == "bits" and self.palette is None:

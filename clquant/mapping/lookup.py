@@ -45,6 +45,7 @@ class Looked(flow.Map):
     """Colours (H, W, 3 or 4) uint8 of a picture of indices."""
 
     palette: Palette
+    takes_rows = True
 
     def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
         """Colours (H, W, 3 or 4)."""

@@ -71,6 +71,7 @@ def _by_own(
     ditherer: Ditherer, image: Any, palette: Palette, colored: bool, out: Any, about: About, memory: Any, given: Any
 ) -> Any:
     """Indices by a ditherer of the caller's, or their colours."""
+    refuse_rows(image)
     with writing(out, about) as sink:
         found = ditherer(read_parts(image, memory=memory, max_bits=16), palette, **given)
         found = lookup.applied(found, palette, given["queue"]) if colored else found
@@ -137,7 +138,6 @@ def predict(
     """
     checked = as_palette(palette)
     job = _job(checked, color_space, metric, dither)
-    refuse_rows(image)
     params.boolean("resume", resume)
     settings = {} if out is None else _settings(checked, color_space, metric, dither)
     about = About(checked.colors, image, resume, settings)
@@ -169,7 +169,6 @@ def transform(
     """
     checked = as_palette(palette)
     job = _job(checked, color_space, metric, dither)
-    refuse_rows(image)
     params.boolean("resume", resume)
     settings = {} if out is None else {"verb": "transform", **_settings(checked, color_space, metric, dither)}
     about = About(None, image, resume, settings)
@@ -200,7 +199,6 @@ def quantize(
     """
     checked = as_palette(palette)
     job = _job(checked, color_space, metric, dither)
-    refuse_rows(image)
     if isinstance(job, flow.Map):
         indices = flow.here(flow.run(job, image, queue=queue, progress=progress), progress)
         return IndexedImage.of_own(indices, checked)

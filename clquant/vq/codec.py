@@ -288,6 +288,7 @@ class VQCodec(Estimator):
         """
         coder, report = self._coder(), Progress(params.callback("progress", progress))
         embed = params.boolean("embed_codebook", embed_codebook)
+        refuse_rows(image)
         if not hasattr(file, "write"):
             raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for writing")
         Compressor.of(coder, self.state_size, self.tolerance).write(file, image, embed, report, memory)

@@ -23,6 +23,8 @@ WHOLE = {
     *(f"SpatialPalette.{v}" for e, v in VERBS if e == "SpatialPalette" and v != "score"),
     *(f"TilePalettes.{verb}" for verb in ("fit", "fit_predict", "fit_transform")),
 }
+# Index tables may be of any shape, and a halftoner's `fit` looks at nothing.
+TAKE_ROWS = {"VQCodec.decode", "PinwheelHalftoner.fit"}
 
 
 def takes(engine: str, verb: str, name: str) -> bool:
@@ -43,6 +45,15 @@ def stored(folder: pathlib.Path, engine: str, verb: str) -> npt.NDArray[np.uint8
 
 def test_every_engine_is_here() -> None:
     assert {engine for engine, _ in VERBS} == set(ENGINES)
+
+
+@pytest.mark.parametrize(("engine", "verb"), [(e, v) for e, v in VERBS if f"{e}.{v}" not in TAKE_ROWS])
+@pytest.mark.parametrize("spread", [False, True])
+def test_rows_of_vectors_are_refused(engine: str, verb: str, spread: bool) -> None:
+    rows: Any = np.zeros((512, 3), np.uint8)
+    rows = pytest.importorskip("dask.array").from_array(rows, chunks=(100, 3)) if spread else rows
+    with pytest.raises(runtime.ClquantError, match=r"VectorQuantizer|(has|is) a Dask array,"):
+        call_of(engine, verb)(rows)
 
 
 @pytest.mark.parametrize(("engine", "verb"), VERBS)

@@ -70,7 +70,7 @@ def test_channels_are_refined_by_themselves(queue, rng):
 
 
 def test_bands_change_nothing(queue, rng, monkeypatch):
-    image = rng.integers(0, 256, (900, 21), dtype=np.uint8)
+    image = rng.integers(0, 256, (900, 31), dtype=np.uint8)
     engine = PinwheelHalftoner(8, queue=queue)
     whole = engine.transform(image, refine=1)
     monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=262144")

@@ -11,6 +11,7 @@ import pytest
 
 import clquant
 from clquant.images import refuse_rows
+from clquant.images.rows import MOST_COLUMNS
 
 
 def zeros(*shape: int, dtype: npt.DTypeLike = np.uint8) -> npt.NDArray[np.generic]:
@@ -24,7 +25,14 @@ ROWS = [
     zeros(5000, 128),
     zeros(100, 2),
 ]
-PICTURES = [zeros(4096, 128), zeros(12, 3), zeros(31, 3), zeros(400, 100, dtype=np.float64), zeros(500, 1)]
+PICTURES = [
+    zeros(4096, 128),
+    np.lib.stride_tricks.as_strided(zeros(1), (1 << 20, 2049), (0, 0)),
+    zeros(12, 3),
+    zeros(31, 3),
+    zeros(400, 100, dtype=np.float64),
+    zeros(500, 1),
+]
 
 
 @pytest.mark.parametrize("rows", ROWS, ids=lambda rows: str(rows.shape))
@@ -38,6 +46,19 @@ def test_gray_pictures_are_none(picture: npt.NDArray[np.generic]) -> None:
     refuse_rows([picture, picture[:, :, None]])
     refuse_rows(zeros(5000, 3)[:, :, None])
     refuse_rows(PIL.Image.new("L", (3, 5000)))
+
+
+def test_a_lazy_picture_is_named_by_its_shape() -> None:
+    class Stored:
+        shape, ndim, dtype = (5000, 128), 2, np.dtype(np.uint8)
+
+    with pytest.raises(clquant.InvalidArgument, match=r"gray picture the shape \(5000, 128, 1\)"):
+        refuse_rows(Stored())
+
+
+def test_most_columns_are_those_of_vectors() -> None:
+    with pytest.raises(clquant.InvalidArgument, match=f"at most {MOST_COLUMNS}$"):
+        clquant.VectorQuantizer(2).fit(zeros(4, MOST_COLUMNS + 1))
 
 
 @pytest.mark.parametrize(

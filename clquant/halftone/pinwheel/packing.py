@@ -17,6 +17,7 @@ class Packed(flow.Map):
     """Level numbers 0 and 1 as (H, ceil(W / 8)) bytes, the leftmost pixel in the highest bit, padded with 0."""
 
     block = (1, 8)
+    takes_rows = True
 
     def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
         """Rows of bytes."""

@@ -191,6 +191,7 @@ class TilePalettes(Estimator):
         self._check_fitted("palettes_")
         given, report = TileParams.of(self), Progress(params.callback("progress", progress))
         way = _checked_dither(dither)
+        refuse_rows(image)
         picture = images.read(image)
         session = open_session(self.queue, device_arrays([picture]))
         reserved = self.palette_.has_alpha
