@@ -12,7 +12,7 @@ from typing import Any
 
 from clquant.runtime import InvalidArgument
 
-FEWEST_ROWS = 32
+FEWEST_ROWS = 65
 STEEP = 4
 STEEPEST = 32
 MOST_COLUMNS = 2048  # of vectors; more are a line scan

@@ -19,7 +19,7 @@ def zeros(*shape: int, dtype: npt.DTypeLike = np.uint8) -> npt.NDArray[np.generi
 
 
 ROWS = [
-    zeros(64, 3),
+    zeros(65, 3),
     zeros(1000, 4, dtype=np.uint16),
     zeros(1000, 128, dtype=np.float32),
     zeros(5000, 128),
@@ -29,7 +29,7 @@ PICTURES = [
     zeros(4096, 128),
     np.lib.stride_tricks.as_strided(zeros(1), (1 << 20, 2049), (0, 0)),
     zeros(12, 3),
-    zeros(31, 3),
+    zeros(64, 3),
     zeros(400, 100, dtype=np.float64),
     zeros(500, 1),
 ]
