@@ -21,34 +21,26 @@ from clquant.histogram.counts import ColorCounts
 from clquant.histogram.deep_counting import count_deep, deep_parts
 from clquant.histogram.merging import HostCounts, colors_of, merged
 from clquant.images import Picture, pieces
-from clquant.kmeans.deep_gray import best_grays
 from clquant.kmeans.deep_lloyd import DeepLloyd
 from clquant.kmeans.deep_points import DeepColors, Weights
-from clquant.kmeans.exact import are_gray
-from clquant.kmeans.fit import Fit, Fitted, PendingInertia
-from clquant.kmeans.params import KMeansParams
-from clquant.runtime import Array, Progress, Scope, Session
+from clquant.kmeans.exact import are_gray, best_grays
+from clquant.kmeans.fit import Fit, Fitted
+from clquant.runtime import Array, Scope, Session
 
 Parts = Callable[[], Iterator[HostCounts]]
 
 
-def fit_pictures(
-    params: KMeansParams,
-    session: Session,
-    pictures: Sequence[Picture],
-    weights: Sequence[Weights] | None,
-    progress: Progress,
-    weight_unit: float,
-) -> Fitted:
+def fit_pictures(fit: Fit, pictures: Sequence[Picture], weights: Sequence[Weights] | None) -> Fitted:
     """The palette of pictures, of which some have 16 bits a value; weights as `count_colors` takes them."""
+    session = fit.session
     if all(picture.channels == 1 for picture in pictures):  # 65536 colours at most
-        return fit_counts(params, session, count_deep(session, pictures, weights), progress, weight_unit)
+        return fit_counts(fit, count_deep(session, pictures, weights))
     with session.scope() as scope:
         there = [_sent(session, scope, picture) for picture in pictures]
         narrow = [picture.narrowed() for picture in there]
-        return DeepFit(Fit(params, session, progress, weight_unit)).run(
+        return DeepFit(fit).run(
             lambda inner: count_colors(session, inner, narrow, weights),
-            DeepColors.of_pictures(session, there, weights),
+            DeepColors(session, there, weights),
             lambda: deep_parts(session, pictures, weights),
         )
 
@@ -63,25 +55,20 @@ def _sent(session: Session, scope: Scope, picture: Picture) -> Picture:
     return dataclasses.replace(picture, array=None, sent=None, device_array=device_array)
 
 
-def fit_counts(
-    params: KMeansParams, session: Session, counts: HostCounts, progress: Progress, weight_unit: float = 1.0
-) -> Fitted:
+def fit_counts(fit: Fit, counts: HostCounts) -> Fitted:
     """The palette of counted colours of 16 bits a value."""
-    fit = DeepFit(Fit(params, session, progress, weight_unit))
-    return fit.run(counts.upload, DeepColors.of_counts(session, counts), lambda: iter([counts]))
+    return DeepFit(fit).run(counts.upload, DeepColors.of_counts(fit.session, counts), lambda: iter([counts]))
 
 
-def fit_lazy(
-    params: KMeansParams, session: Session, pictures: Sequence[Picture], counts: HostCounts, progress: Progress
-) -> Fitted:
+def fit_lazy(fit: Fit, pictures: Sequence[Picture], counts: HostCounts) -> Fitted:
     """The palette of lazy pictures, of which some have 16 bits a value; `counts` are those of their 8-bit values."""
 
     def parts() -> Iterator[HostCounts]:
         for picture in pictures:
             for piece in pieces(picture):
-                yield from deep_parts(session, [piece])
+                yield from deep_parts(fit.session, [piece])
 
-    return DeepFit(Fit(params, session, progress)).run(counts.upload, DeepColors.of_pictures(session, pictures), parts)
+    return DeepFit(fit).run(counts.upload, DeepColors(fit.session, pictures), parts)
 
 
 @dataclass(frozen=True)
@@ -93,42 +80,44 @@ class DeepFit:
     def run(self, count: Callable[[Scope], ColorCounts], colors: DeepColors, counted: Parts) -> Fitted:
         """Return the palette of `colors`; `count` counts 8-bit values, `counted` (for grays) 16-bit values in parts."""
         start = self.fit.run(count)
-        start.inertia.queue()  # gives back the memory that it holds
+        is_exact = start.inertia() == 0  # all 8-bit colours are entries
         with self.fit.session.scope() as scope:
-            return self._refined(scope, start, colors, counted)
+            palette, inertia, steps = self._refined(scope, start.palette, is_exact, colors, counted)
+        return Fitted(palette, lambda: inertia, start.steps + steps)
 
-    def _refined(self, scope: Scope, start: Fitted, colors: DeepColors, counted: Parts) -> Fitted:
-        params, session, rgba = self.fit.params, self.fit.session, start.palette.rgba()
-        partial = colors.are_partial(session)
+    def _refined(
+        self, scope: Scope, start: Palette, is_exact: bool, colors: DeepColors, counted: Parts
+    ) -> tuple[Palette, float, int]:
+        """The better of a start and what it leads to, with its inertia, and the number of steps."""
+        params, rgba = self.fit.params, start.rgba()
+        partial = colors.are_partial()
         with_alpha = partial or bool((params.solid[:, 3] < 255).any())
         space = spaces.space(params.color_space, with_alpha, 16)
         shown = np.flatnonzero((rgba[:, 3] > 0) | with_alpha)
         reserved = int(rgba[0, 3] == 0 and bool((params.fixed[:, 3] > 0).all()))
         moves = shown >= reserved + len(params.fixed)
-        lloyd = DeepLloyd(session, scope, colors, space)
+        lloyd = DeepLloyd(self.fit.session, scope, colors, space)
         entries = rgba[shown]
         if lloyd.is_empty or not len(entries):
-            return Fitted(start.palette, PendingInertia.known(0.0), start.steps)
-        is_exact = start.inertia.result() == 0  # all 8-bit colours are entries
+            return start, 0.0, 0
+        unit = space.unit * space.unit * self.fit.weight_unit
+
+        def measured(entries: npt.NDArray[np.uint8]) -> int:
+            return lloyd.step(space.coordinates(entries).astype(np.int64)).inertia
+
         if is_exact and space.name == "srgb" and not with_alpha:  # so each colour has its nearest one of 8 bits
-            inertia = lloyd.step(space.coordinates(entries).astype(np.int64)).inertia
-            return Fitted(start.palette, PendingInertia.known(inertia / self._unit(space)), start.steps)
+            return start, measured(entries) / unit, 0
         grays = None if is_exact else self._grays(counted, partial, entries, space)
         if grays is None:
             inertia, refined, steps = self._steps(lloyd, space, entries, moves)
         else:
-            inertia, refined, steps = lloyd.step(space.coordinates(entries).astype(np.int64)).inertia, grays, 0
-        better = lloyd.step(space.coordinates(refined).astype(np.int64)).inertia
+            inertia, refined, steps = measured(entries), grays, 0
+        better = measured(refined)
         if better < inertia:
             rgba = rgba.copy()
             rgba[shown], inertia = refined, better
         has_alpha = partial or bool((rgba[:, 3] < 255).any())
-        palette = Palette(rgba if has_alpha else rgba[:, :3])
-        return Fitted(palette, PendingInertia.known(inertia / self._unit(space)), start.steps + steps)
-
-    def _unit(self, space: spaces.Space) -> float:
-        """Steps of the inertia, in squared steps of the space and units of the weights, that make 1."""
-        return space.unit * space.unit * self.fit.weight_unit
+        return Palette(rgba if has_alpha else rgba[:, :3]), inertia / unit, steps
 
     def _grays(
         self, count: Parts, partial: bool, entries: npt.NDArray[np.uint8], space: spaces.Space

@@ -64,7 +64,7 @@ class DeepLloyd:
         self._space = space
         self._colors = colors
         self._tables = scope.copy_of(space.tables())
-        self._kept = list(self._sorted(scope)) if colors.fit(session) else None
+        self._kept = list(self._sorted(scope)) if colors.fit() else None
 
     @property
     def is_empty(self) -> bool:
@@ -73,10 +73,11 @@ class DeepLloyd:
 
     def _sorted(self, owner: Scope | None = None) -> Iterator[DeepPoints]:
         """Read and sort the points of all parts; without an owner each lasts until the next one."""
-        for chunks in self._colors.parts(self._session):
-            with self._session.scope() as scope:
-                sorter = PointSorter(self._session, owner or scope, self._space, self._tables)
-                part = sorter.sort(chunks, self._colors.wide)
+        session, space = self._session, self._space
+        for chunks in self._colors.parts():
+            with session.scope() as scope:
+                sorter = PointSorter(session, owner or scope, space, self._tables, chunks, self._colors.wide)
+                part = sorter.sort()
                 if part is not None:
                     yield part
 
@@ -115,8 +116,7 @@ class DeepLloyd:
             "points": part.points,
             "weights": part.weights or part.points,
             "segment_sums": part.sums,
-            "grid": int4(part.grid.cells),
-            "shift": np.int32(part.grid.shift),
+            **part.grid.arguments,
             "extent": int4(extent),
             "starts": cells.starts,
             "list": cells.entries,

@@ -7,7 +7,7 @@ ask whether two are equal. The points of a cell mostly have one center, so that 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ from clquant.histogram.counts import PARTIAL
 from clquant.histogram.merging import MAX_NARROW, HostCounts, colors_of
 from clquant.images import Picture
 from clquant.mapping.candidates_lanes import int4
-from clquant.runtime import Buffer, Scope, Session
+from clquant.runtime import Buffer, Kernel, Scope, Session
 
 FILE = "kmeans/deep_points.cl"
 LOW_BITS = 18
@@ -65,18 +65,12 @@ class Chunk:
 
 
 class DeepColors:
-    """The source of 16-bit points: chunks of pixels or of counted colours, all with weights, or none."""
+    """The source of 16-bit points: pixels of pictures of 8 or 16 bits, lazy ones too, all with weights or none."""
 
-    def __init__(self, chunks: Sequence[Chunk]) -> None:
-        self.chunks = chunks
-        self.wide = any(chunk.weights is not None and chunk.weights.dtype.itemsize == 8 for chunk in chunks)
-
-    @classmethod
-    def of_pictures(
-        cls, session: Session, pictures: Sequence[Picture], weights: Sequence[Weights] | None = None
-    ) -> DeepColors:
-        """The pixels of pictures of 8 or 16 bits, lazy ones too; v of 8 bits counts as 257 v."""
-        chunks: list[Chunk] = []
+    def __init__(self, session: Session, pictures: Sequence[Picture], weights: Sequence[Weights] | None = None) -> None:
+        self._session = session
+        self.chunks: list[Chunk] = []
+        self.wide = any(given.dtype.itemsize == 8 for given in weights or ())
         most = _most_points(session)
         for i, picture in enumerate(pictures):
             rows = max(1, most // picture.width)
@@ -84,23 +78,18 @@ class DeepColors:
                 rows = min(rows, picture.lazy.rows_at_once(2 * POINT_BYTES * picture.width))
             for row in range(0, picture.height, rows):
                 end = min(row + rows, picture.height)
-                chunks.append(Chunk(picture, row, end, None if weights is None else weights[i][row:end]))
-        return cls(chunks)
+                self.chunks.append(Chunk(picture, row, end, None if weights is None else weights[i][row:end]))
 
     @classmethod
     def of_counts(cls, session: Session, counted: HostCounts) -> DeepColors:
-        """Counted colours, with their counts as weights."""
-        deep, most = counted.widened(), _most_points(session)
-        dtype = np.uint64 if deep.total > MAX_NARROW else np.uint32
-        chunks = []
-        for first in range(0, len(deep.codes), most):
-            colors = np.ascontiguousarray(colors_of(deep.codes[first : first + most])[None])
-            counts = deep.counts[None, first : first + most].astype(dtype)
-            chunks.append(Chunk(Picture(1, colors.shape[1], 4, False, array=colors), 0, 1, counts))
-        return cls(chunks)
+        """Counted colours, a row each, with their counts as weights."""
+        colors = colors_of(counted.widened().codes)[:, None]
+        counts = counted.counts[:, None].astype(np.uint64 if counted.total > MAX_NARROW else np.uint32)
+        return cls(session, [Picture(len(colors), 1, 4, False, array=colors)], [counts])
 
-    def are_partial(self, session: Session) -> bool:
+    def are_partial(self) -> bool:
         """Whether some alpha is neither 0 nor 65535, whatever it weighs."""
+        session = self._session
         with session.scope() as scope:
             notes = scope.zeros(4)
             kernel = session.program(FILE, BITS=16, SPACE=0, SPACE_ALPHA=0, CHANNELS=4).kernel("note_alphas")
@@ -113,18 +102,18 @@ class DeepColors:
                         session.launch(kernel, items, group, *given)
             return bool(session.download(notes, 1, np.uint32)[0] & PARTIAL)
 
-    def fit(self, session: Session) -> bool:
+    def fit(self) -> bool:
         """Whether all points may stay on the device: half of it, and of lazy pictures what their jobs may take."""
-        most = session.limits.global_memory // 2
-        if session.limits.unified_memory:
+        most = self._session.limits.global_memory // 2
+        if self._session.limits.unified_memory:
             most = min([most, *(chunk.picture.lazy.memory for chunk in self.chunks if chunk.picture.lazy is not None)])
         weight_bytes = 0 if not self.chunks or self.chunks[0].weights is None else 8
         return sum(chunk.pixels for chunk in self.chunks) * (POINT_BYTES + weight_bytes) <= most
 
-    def parts(self, session: Session) -> Iterator[list[Chunk]]:
+    def parts(self) -> Iterator[list[Chunk]]:
         """The chunks in lists whose points fit one buffer; those of lazy pictures one at a time."""
         waiting: list[Chunk] = []
-        room = most = _most_points(session)
+        room = most = _most_points(self._session)
         for chunk in self.chunks:
             if waiting and (chunk.pixels > room or chunk.picture.lazy is not None):
                 yield waiting
@@ -158,6 +147,11 @@ class CellGrid:
         """Number of cells."""
         return math.prod(self.cells)
 
+    @property
+    def arguments(self) -> dict[str, npt.NDArray[np.int32] | np.int32]:
+        """The grid as kernels take it, by name."""
+        return {"grid": int4(self.cells), "shift": np.int32(self.shift)}
+
 
 @dataclass(frozen=True)
 class DeepPoints:
@@ -174,30 +168,31 @@ class DeepPoints:
 
 
 class PointSorter:
-    """Sorts 16-bit colours into cells of a space."""
+    """Sorts the 16-bit colours of chunks, which fit one buffer, into cells of a space; `wide` weights have 64 bits."""
 
-    def __init__(self, session: Session, scope: Scope, space: Space, tables: Buffer) -> None:
-        self._session = session
-        self._scope = scope
-        self._space = space
-        self._tables = tables
-        self._is_cpu = session.limits.is_cpu and not session.limits.is_simulator
-
-    def sort(self, chunks: Sequence[Chunk], wide: bool) -> DeepPoints | None:
-        """Return the points of chunks that fit one buffer; None if all are transparent. `wide` weights have 64 bits."""
-        session, weighted = self._session, chunks[0].weights is not None
-        count = sum(chunk.pixels for chunk in chunks)
-        grid = CellGrid.of(self._space, count, session.limits.max_alloc)
-        copies = 1
+    def __init__(
+        self, session: Session, scope: Scope, space: Space, tables: Buffer, chunks: Sequence[Chunk], wide: bool
+    ) -> None:
+        self._session, self._scope, self._space, self._tables = session, scope, space, tables
+        self._chunks, self._weighted, self._wide = chunks, chunks[0].weights is not None, wide
+        count, limits = sum(chunk.pixels for chunk in chunks), session.limits
+        self._grid = CellGrid.of(space, count, limits.max_alloc)
+        self._is_cpu = limits.is_cpu and not limits.is_simulator
+        self._run, self._copies = 1, 1
         if self._is_cpu:
-            items = min(session.limits.compute_units, _MAX_ITEMS_ON_CPUS, -(-count // _RUN_ON_CPUS))
-            copies = max(1, min(items, session.limits.max_alloc // (4 * grid.total)))
+            self._run = _RUN_ON_CPUS
+            items = min(limits.compute_units, _MAX_ITEMS_ON_CPUS, -(-count // self._run))
+            self._copies = max(1, min(items, limits.max_alloc // (4 * self._grid.total)))
+
+    def sort(self) -> DeepPoints | None:
+        """Return the points; None if all are transparent."""
+        session, shape = self._session, (self._copies, self._grid.total)
         with session.scope() as inner:
-            counters = inner.zeros(4 * copies * grid.total)
-            sent = [chunk.upload(session, inner) for chunk in chunks]
-            for chunk, pixels in zip(chunks, sent, strict=True):
-                self._launch("count_cells", chunk, pixels, grid, copies, {"counts": counters}, wide)
-            counted = session.download(counters, (copies, grid.total), np.uint32)
+            counters = inner.zeros(4 * self._copies * self._grid.total)
+            sent = [chunk.upload(session, inner) for chunk in self._chunks]
+            for chunk, pixels in zip(self._chunks, sent, strict=True):
+                self._launch("count_cells", chunk, pixels, counts=counters)
+            counted = session.download(counters, shape, np.uint32)
             per_cell = counted.sum(axis=0, dtype=np.uint32)
             ends = np.cumsum(per_cell, dtype=np.uint32)
             n = int(ends[-1])
@@ -208,75 +203,44 @@ class PointSorter:
             begins += ends - per_cell
             session.write(counters, begins)
             points = self._scope.empty(POINT_BYTES * (n + LANES))
-            placed = self._scope.empty((8 if wide else 4) * n) if weighted else None
-            for chunk, pixels in zip(chunks, sent, strict=True):
+            placed = self._scope.empty((8 if self._wide else 4) * n) if self._weighted else None
+            own = {"begins": counters, "points": points, "placed": placed or points}
+            for chunk, pixels in zip(self._chunks, sent, strict=True):
                 with session.scope() as one:
                     weights = self._tables
                     if chunk.weights is not None:
-                        dtype = np.uint64 if wide else np.uint32
+                        dtype = np.uint64 if self._wide else np.uint32
                         weights = one.upload(np.ascontiguousarray(chunk.weights, dtype))
-                    own = {"weights": weights, "begins": counters, "points": points, "placed": placed or points}
-                    self._launch("place_points", chunk, pixels, grid, copies, own, wide)
-        segments = _segments(per_cell, ends)
-        return self._summed(grid, segments, n, points, placed, wide)
+                    self._launch("place_points", chunk, pixels, weights=weights, **own)
+        return self._summed(_segments(per_cell, ends), n, points, placed)
 
-    def _launch(
-        self,
-        name: str,
-        chunk: Chunk,
-        pixels: Buffer,
-        grid: CellGrid,
-        copies: int,
-        own: Mapping[str, Buffer],
-        wide: bool,
-    ) -> None:
+    def _kernel(self, name: str, chunk: Chunk) -> Kernel:
+        constants = {"WEIGHTED": int(self._weighted), "WIDE_WEIGHTS": int(self._wide), **self._space.constants()}
+        own = {"CHANNELS": chunk.picture.channels, "RUN": self._run, "ALONE": int(self._is_cpu)}
+        return self._session.program(FILE, **constants, **own).kernel(name)
+
+    def _launch(self, name: str, chunk: Chunk, pixels: Buffer, **own: Buffer) -> None:
         """Run a kernel over a chunk, its work-items in the same places every time."""
-        session = self._session
-        run = _RUN_ON_CPUS if self._is_cpu else 1
-        items = min(copies, -(-chunk.pixels // run)) if self._is_cpu else chunk.pixels
-        constants = {
-            **self._space.constants(),
-            "CHANNELS": chunk.picture.channels,
-            "WEIGHTED": int(chunk.weights is not None),
-            "WIDE_WEIGHTS": int(wide),
-            "RUN": run,
-            "ALONE": int(self._is_cpu),
-        }
-        kernel = session.program(FILE, **constants).kernel(name)
+        session, kernel = self._session, self._kernel(name, chunk)
+        items = min(self._copies, -(-chunk.pixels // self._run)) if self._is_cpu else chunk.pixels
         group = 1 if self._is_cpu else session.work_group_size(kernel, _GROUP)
-        session.launch(
-            *(kernel, items, group),
-            pixels=pixels,
-            n=np.uint32(chunk.pixels),
-            tables=self._tables,
-            grid=int4(grid.cells),
-            shift=np.int32(grid.shift),
-            copies=np.uint32(copies),
-            **own,
-        )
+        n, copies = np.uint32(chunk.pixels), np.uint32(self._copies)
+        given = {"pixels": pixels, "n": n, "tables": self._tables, "copies": copies, **self._grid.arguments, **own}
+        session.launch(kernel, items, group, **given)
 
-    def _summed(
-        self,
-        grid: CellGrid,
-        segments: npt.NDArray[np.uint32],
-        n: int,
-        points: Buffer,
-        weights: Buffer | None,
-        wide: bool,
-    ) -> DeepPoints:
+    def _summed(self, segments: npt.NDArray[np.uint32], n: int, points: Buffer, weights: Buffer | None) -> DeepPoints:
         """The points with the sums of their segments."""
         session, count = self._session, len(segments)
-        constants = {**self._space.constants(), "WEIGHTED": int(weights is not None), "WIDE_WEIGHTS": int(wide)}
-        kernel = session.program(FILE, **constants).kernel("sum_segments")
+        kernel = self._kernel("sum_segments", self._chunks[0])
         group = session.work_group_size(kernel, _GROUP)
         where = self._scope.copy_of(segments)
         sums = self._scope.empty(8 * count * (1 + self._space.dims))
         with session.scope() as inner:
             squares = inner.zeros(16)
-            given = where, np.uint32(count), points, weights or points, int4(grid.cells), np.int32(grid.shift)
-            session.launch(kernel, count, group, *given, sums, squares)
+            given = {"segments": where, "n_segments": np.uint32(count), "points": points, "weights": weights or points}
+            session.launch(kernel, count, group, **given, **self._grid.arguments, sums=sums, squares=squares)
             low, high = (int(part) for part in session.download(squares, 2, np.uint64))
-        return DeepPoints(grid, where, count, n, points, weights, sums, low + (high << LOW_BITS))
+        return DeepPoints(self._grid, where, count, n, points, weights, sums, low + (high << LOW_BITS))
 
 
 def _most_points(session: Session) -> int:

@@ -213,7 +213,7 @@ class KMeansPalette(PaletteEngine):
         given, report = KMeansParams.of(self), Progress(params.callback("progress", progress))
         narrow = [picture.narrowed() for picture in pictures]
         counts = counts_of(ColorHistogram.of(narrow, queue=self.queue, progress=progress, memory=memory, max_bits=8))
-        return self._keep(fit_lazy(given, open_session(self.queue), pictures, counts, report))
+        return self._keep(fit_lazy(Fit(given, open_session(self.queue), report), pictures, counts))
 
     def _check(self) -> None:
         KMeansParams.of(self)
@@ -236,11 +236,11 @@ class KMeansPalette(PaletteEngine):
         pictures = read_many(sources, max_bits=16)
         weights, unit = checked_weights(sample_weight, pictures, sources)
         session = open_session(self.queue, device_arrays(pictures))
+        fit = Fit(given, session, report, unit)
         if any(picture.bits == 16 for picture in pictures):
             from clquant.kmeans.deep_fit import fit_pictures
 
-            return fit_pictures(given, session, pictures, weights, report, unit)
-        fit = Fit(given, session, report, unit)
+            return fit_pictures(fit, pictures, weights)
         return fit.run(functools.partial(count_colors, session, pictures=pictures, weights=weights))
 
     def _fit_counts(self, count: Callable[[Session, Scope], ColorCounts]) -> KMeansPalette:
@@ -249,7 +249,7 @@ class KMeansPalette(PaletteEngine):
         return self._keep(Fit(KMeansParams.of(self), session, Progress(None)).run(functools.partial(count, session)))
 
     def _keep(self, fitted: Fitted) -> KMeansPalette:
-        self.inertia_ = fitted.inertia.result()  # the last that can fail, so that nothing or all of it is new
+        self.inertia_ = fitted.inertia()  # the last that can fail, so that nothing or all of it is new
         self.palette_, self.n_iter_ = fitted.palette, fitted.steps
         return self
 
@@ -298,12 +298,12 @@ class KMeansPalette(PaletteEngine):
 
         given, counts = KMeansParams.of(self), counts_of(histogram, max_bits=16)
         report = Progress(params.callback("progress", progress))
-        session = open_session(self.queue)
+        fit = Fit(given, open_session(self.queue), report)
         if counts.bits == 8:
-            return self._keep(Fit(given, session, report).run(counts.upload))
+            return self._keep(fit.run(counts.upload))
         from clquant.kmeans.deep_fit import fit_counts
 
-        return self._keep(fit_counts(given, session, counts, report))
+        return self._keep(fit_counts(fit, counts))
 
     @on_collections("fit_many")
     def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:

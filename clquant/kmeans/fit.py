@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -25,6 +26,8 @@ from clquant.runtime import Progress, Scope, Session
 
 # A start: its name or its colours, its number, and how many centers it has.
 Try = tuple[str | npt.NDArray[np.uint8], int, int]
+# Queues the measurement of an inertia; the returned callable waits for the device.
+Measure = Callable[[], Callable[[], float]]
 
 _GRAYS = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 3, axis=1)
 # In pictures of few colours, rare ones decide how well all are shown, and k-means++ is not likely to draw those.
@@ -36,44 +39,12 @@ def are_few(n: int, k: int) -> bool:
     return n <= min(max(_FEW_COLORS, _FEW_PER_CENTER * k), _MOST_FEW)
 
 
-class PendingInertia:
-    """The inertia of a palette, which may be measured after the palette is used."""
-
-    # `measure` queues the measurement and returns a callable that waits for it. `held` is the device memory that it
-    # needs, released when it is queued.
-
-    def __init__(self, measure: Callable[[], Callable[[], float]], held: contextlib.ExitStack | None = None) -> None:
-        self._measure = measure
-        self._held = held or contextlib.ExitStack()
-        self._wait: Callable[[], float] | None = None
-
-    @classmethod
-    def known(cls, inertia: float) -> PendingInertia:
-        """Wrap an inertia that is known already."""
-        return cls(lambda: lambda: inertia)
-
-    def holding(self, held: contextlib.ExitStack) -> PendingInertia:
-        """The same, owning device memory."""
-        return PendingInertia(self._measure, held)
-
-    def queue(self) -> Callable[[], float]:
-        """Queue the measurement, unless that was done, and release its memory: what waits for it."""
-        if self._wait is None:
-            with self._held:
-                self._wait = self._measure()
-        return self._wait
-
-    def result(self) -> float:
-        """The inertia."""
-        return self.queue()()
-
-
 @dataclass(frozen=True)
 class Fitted:
     """The result of a `Fit`."""
 
     palette: Palette
-    inertia: PendingInertia  # ask for its result: until then it holds device memory
+    inertia: Callable[[], float]  # to be called once: until then it may hold device memory
     steps: int
 
 
@@ -101,15 +72,22 @@ class Fit:
                 self._pinned = np.concatenate([np.zeros((1, 4), np.uint8), solid])
             exact = self._exact(counts, k)
             if exact is not None:
-                others, inertia, steps = exact, PendingInertia.known(0.0), 0
+                others, measure, steps = exact, _known(0.0), 0
             else:
                 start = held.enter_context(contextlib.ExitStack())
                 free = k - len(solid)
-                colors, inertia, steps = self._cluster(scope, start, counts, len(self._pinned) + free)
+                colors, measure, steps = self._cluster(scope, start, counts, len(self._pinned) + free)
                 others = colors[len(self._pinned) :]
             found = np.concatenate([transparent, fixed, others])
             palette = Palette(found if counts.partial or (found[:, 3] < 255).any() else found[:, :3])
-            return Fitted(palette, inertia.holding(held.pop_all()), steps)
+            memory = held.pop_all()
+
+        def inertia() -> float:
+            with memory:  # given back as soon as the measurement is queued
+                wait = measure()
+            return wait()
+
+        return Fitted(palette, inertia, steps)
 
     def _exact(self, counts: ColorCounts, k: int) -> npt.NDArray[np.uint8] | None:
         """All colours but the fixed ones, (n, 4), where that makes k at most with the fixed ones that are solid."""
@@ -121,7 +99,7 @@ class Fit:
 
     def _cluster(
         self, scope: Scope, last: contextlib.ExitStack, counts: ColorCounts, k: int
-    ) -> tuple[npt.NDArray[np.uint8], PendingInertia, int]:
+    ) -> tuple[npt.NDArray[np.uint8], Measure, int]:
         """Return (k, 4) colours for more distinct ones, the pinned first: the best if known, else the best start's."""
         # `last` gets the memory of the last start: releasing it takes longer than what is left to do.
         pinned = self._pinned
@@ -142,15 +120,14 @@ class Fit:
         best = self._best(counts, k, space)
         if best is not None:
             # None at all for a picture without a visible pixel.
-            inertia = PendingInertia(lambda: measure(best)) if len(best) else PendingInertia.known(0.0)
-            return with_alpha(best), inertia, 0
+            return with_alpha(best), functools.partial(measure, best) if len(best) else _known(0.0), 0
         found, inertias = self._ends(last, counts, sets, k, queued_inertia)
         if not inertias:
             colors, steps = found[0]
-            return with_alpha(colors), PendingInertia(lambda: measure(colors)), steps
+            return with_alpha(colors), functools.partial(measure, colors), steps
         lowest = inertias.index(min(inertias))  # the first of equals
         colors, steps = found[lowest]
-        return with_alpha(colors), PendingInertia.known(inertias[lowest] / unit), steps
+        return with_alpha(colors), _known(inertias[lowest] / unit), steps
 
     def _best(self, counts: ColorCounts, k: int, space: Space) -> npt.NDArray[np.uint8] | None:
         """The k colours of the lowest inertia, where they are found directly (see `clquant.kmeans.exact`)."""
@@ -277,6 +254,11 @@ class Fit:
             sketch = sketcher.sketch(scope, *levels[0]) if levels else points
             lloyd.set_centers(box_centers(self.session, sketch, k, init))
         return lloyd
+
+
+def _known(inertia: float) -> Measure:
+    """An inertia that needs no measurement."""
+    return lambda: lambda: inertia
 
 
 def _can_move(lloyd: Lloyd) -> bool:

@@ -16,9 +16,9 @@ from clquant import ColorHistogram, KMeansPalette, images
 from clquant.color import spaces
 from clquant.color.spaces import Space
 from clquant.kmeans import deep_lloyd, deep_points
-from clquant.kmeans.deep_gray import best_grays
 from clquant.kmeans.deep_lloyd import DeepLloyd, DeepStep
 from clquant.kmeans.deep_points import DeepColors
+from clquant.kmeans.exact import best_grays
 from clquant.mapping.error import mean_squared_error
 from clquant.runtime import CommandQueue, Session, StoppedError, force_tuning, force_variant, open_session
 from tests.reference import deep_kmeans as reference
@@ -48,7 +48,7 @@ def step_of(
 ) -> DeepStep:
     given = None if weights is None else [weights]
     with session.scope() as scope:
-        colors = DeepColors.of_pictures(session, [images.read(pixels, max_bits=16)], given)
+        colors = DeepColors(session, [images.read(pixels, max_bits=16)], given)
         return DeepLloyd(session, scope, colors, space).step(centers)
 
 
