@@ -24,7 +24,6 @@
 #include "common/wide_sums.h"
 #include "kmeans/lloyd.h"
 #include "kmeans/weights.h"
-#include "kmeans/lloyd_tiles.h"
 
 /* Centers of a tile's list that are kept in local memory, a multiple of SLOTS; and those that are summed there. */
 #define SHORTLIST 64
@@ -108,17 +107,23 @@ void add_point(const float *x, const float *c, float distance, Weight weight, ui
     }
 }
 
-/* This work-group's share of the tiles: assigns their points and adds up statistics.
- * See `assign_tiles`; shortlist: DIMS * SHORTLIST floats, names: SHORTLIST ushort. */
-void assign_share(__global const float *points, uint stride, __global const Weight *weights,
-                  __global const uint *starts, __global const float *boxes, uint n_tiles, __global const float *centers,
-                  uint k, uint k_stride, uint by_axis, __global ushort *lists, __global uint *sums, __local ulong *keys,
-                  __local uint *local_sums, __local float *shortlist, __local ushort *names)
+/* Assigns every point to its nearest center, ties to the lowest index, and adds up each center's statistics.
+ * NDRange: 1-D, groups of a power of two; a work-group strides over tiles. Does nothing where state[DONE], unless
+ * `by_axis`. weights (n); lists: k ushort a work-group, scratch; sums (k, STATS) 64-bit, added to. Local: keys, a
+ * ulong per work-item; local_sums SLOTS * STATS 64-bit; DIMS * SHORTLIST floats and SHORTLIST ushort besides. */
+__kernel void assign_tiles(__global const float *points, uint stride, __global const Weight *weights,
+                           __global const uint *starts, __global const float *boxes, uint n_tiles,
+                           __global const float *centers, uint k, uint k_stride, uint by_axis,
+                           __global const uint *state, __global ushort *lists, __global uint *sums, __local ulong *keys,
+                           __local uint *local_sums)
 {
+    __local float shortlist[DIMS * SHORTLIST];
+    __local ushort names[SHORTLIST];
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);
+    const uint end_tile = state[DONE] && !by_axis ? 0 : n_tiles;
     __global ushort *list = lists + (size_t)get_group_id(0) * k;
-    for (uint tile = get_group_id(0); tile < n_tiles; tile += get_num_groups(0)) {
+    for (uint tile = get_group_id(0); tile < end_tile; tile += get_num_groups(0)) {
         float low[DIMS], high[DIMS], x[DIMS], c[DIMS];
         for (int d = 0; d < DIMS; d++) {
             low[d] = boxes[d * n_tiles + tile];
@@ -169,21 +174,4 @@ void assign_share(__global const float *points, uint stride, __global const Weig
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     }
-}
-
-/* Assigns every point to its nearest center, ties to the lowest index, and adds up each center's statistics.
- * NDRange: 1-D, groups of a power of two; a work-group strides over tiles. Does nothing where state[DONE], unless
- * `by_axis`. weights (n); lists: k ushort a work-group, scratch; sums (k, STATS) 64-bit, added to. Local: keys, a
- * ulong per work-item; local_sums SLOTS * STATS 64-bit; DIMS * SHORTLIST floats and SHORTLIST ushort besides. */
-__kernel void assign_tiles(__global const float *points, uint stride, __global const Weight *weights,
-                           __global const uint *starts, __global const float *boxes, uint n_tiles,
-                           __global const float *centers, uint k, uint k_stride, uint by_axis,
-                           __global const uint *state, __global ushort *lists, __global uint *sums, __local ulong *keys,
-                           __local uint *local_sums)
-{
-    __local float shortlist[DIMS * SHORTLIST];
-    __local ushort names[SHORTLIST];
-    const uint tiles = state[DONE] && !by_axis ? 0 : n_tiles;
-    assign_share(points, stride, weights, starts, boxes, tiles, centers, k, k_stride, by_axis, lists, sums, keys,
-                 local_sums, shortlist, names);
 }

@@ -19,14 +19,12 @@
 #include "common/compile_hints.h"
 #include "common/group_sums.h"
 #include "kmeans/lloyd.h"
-#include "kmeans/lloyd_tiles.h"
 #include "kmeans/lloyd_warps.h"
 #include "kmeans/lloyd_repair.h"
 #include "kmeans/swaps.h"
 #include "common/grid_barrier.h"
 
 #define SUMS 4
-#define WORDS_PER_PLACE 10
 #define WARPS (GROUP / WARP)
 #define ONE_SIZE __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 
@@ -167,24 +165,6 @@ typedef struct {
     ulong lowest;
 } Swaps;
 
-/* The numbers of a round of swaps, WORDS_PER_PLACE words a center. */
-Marks marks_in(__local ulong *room, uint k, uint k_stride)
-{
-    __local uint *words = (__local uint *)(room + 2 * k_stride);
-    Marks marks;
-    marks.costs = room;
-    marks.gains = room + k_stride;
-    marks.neighbours = words;
-    marks.by_cost = words + k_stride;
-    marks.by_gain = words + 2 * k_stride;
-    marks.merges = words + 3 * k_stride;
-    marks.turns = words + 4 * k_stride;
-    marks.untouched = words + 5 * k_stride;
-    for (uint i = k + get_local_id(0); i < k_stride; i += GROUP)
-        marks.neighbours[i] = marks.by_cost[i] = marks.by_gain[i] = marks.merges[i] = UINT_MAX;
-    return marks;
-}
-
 INLINED void swap_after(Swaps *s, Grid *g, Chain *c, uint swaps_follow, __local float *best)
 {
     const uint lid = get_local_id(0);
@@ -209,7 +189,9 @@ INLINED void swap_after(Swaps *s, Grid *g, Chain *c, uint swaps_follow, __local 
     c->inertia = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
     const Places places = {best, g->sums + s->best_sums * g->k * STATS, g->k, g->k_stride, g->extents};
-    const Marks marks = marks_in(g->scratch, g->k, g->k_stride);
+    const Marks marks = marks_in(g->scratch, g->k_stride);
+    for (uint i = g->k + lid; i < g->k_stride; i += GROUP)
+        marks.neighbours[i] = marks.by_cost[i] = marks.by_gain[i] = marks.merges[i] = UINT_MAX;
     for (uint phase = 0; phase < (swaps_follow ? PHASES : 0); phase++) {
         for (uint j = lid; j < g->k; j += GROUP)
             swap_phase(phase, j, &places, &marks, s->count, s->rank, g->centers);

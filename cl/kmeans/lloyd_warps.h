@@ -1,5 +1,5 @@
 /* Assigning the points of tiles by warps: work-items of a group that go in step, share a tile and need no barriers.
- * kmeans/lloyd.cl has the layout and why all of it is exact, kmeans/lloyd_tiles.h the same for whole groups.
+ * kmeans/lloyd.cl has the layout, why all of it is exact, and the same for whole groups.
  *
  * Constants: WARP of common/warps.h; ROWS: points of a work-item at a time; SHORTLIST: centers of a tile's list that
  * are looked at together, at least WARP and a multiple of AT_ONCE.

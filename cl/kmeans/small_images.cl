@@ -113,22 +113,6 @@ inline uint pick(points_t p, uint target, __local const uint *segment_sums)
     }
 }
 
-/* The distinct colours of pixels begin..end - 1 if they are at most k; returns their number, or k + 1. */
-inline uint distinct_colors(__global const uchar *pixels, uint begin, uint end, uint k, __global uchar4 *colors)
-{
-    uint found = 0;
-    for (uint i = begin; i < end && found <= k; ++i) {
-        __global const uchar *v = pixels + (size_t)i * CHANNELS;
-        uint j = 0;
-        const uchar4 color = (uchar4)(v[0], v[CHANNELS / 2], v[CHANNELS - 1], 255);
-        while (j < found && as_uint(colors[j]) != as_uint(color))
-            ++j;
-        if (j == found && found++ < k)
-            colors[j] = color;
-    }
-    return found;
-}
-
 /* Item 0 only: give each empty center the point of largest weight times (distance >> 6), the first among equals;
  * a point is given once. */
 inline void repair(points_t p, uint k, __local int *centers, __local const uint *sums)
@@ -359,7 +343,18 @@ __kernel void list_colors(__global const uchar *pixels, __global const uint *off
                           const uint pictures)
 {
     const uint picture = get_global_id(0);
-    if (picture < pictures && counts[picture] < least)
-        sizes[picture] =
-            distinct_colors(pixels, offsets[picture], offsets[picture + 1], k, palettes + (size_t)picture * k);
+    if (picture >= pictures || counts[picture] >= least)
+        return;
+    __global uchar4 *colors = palettes + (size_t)picture * k;
+    uint found = 0;
+    for (uint i = offsets[picture]; i < offsets[picture + 1] && found <= k; ++i) {
+        __global const uchar *v = pixels + (size_t)i * CHANNELS;
+        const uchar4 color = (uchar4)(v[0], v[CHANNELS / 2], v[CHANNELS - 1], 255);
+        uint j = 0;
+        while (j < found && as_uint(colors[j]) != as_uint(color))
+            ++j;
+        if (j == found && found++ < k)
+            colors[j] = color;
+    }
+    sizes[picture] = found;
 }

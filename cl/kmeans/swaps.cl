@@ -50,14 +50,12 @@ __kernel SMALL void keep_best(__global float *centers, __global const ulong *tot
 /* Moves centers: the phases first .. end - 1 of weighing, ranking, merging, taking turns and swapping, each over all
  * centers.
  * NDRange: one work-group for all PHASES, or any number for one phase. best_centers, best_totals as above; centers, a
- * copy of the former, is changed; neighbours to untouched: `Marks`. */
+ * copy of the former, is changed; room: `Marks`, all bits set before the first round. */
 __kernel SMALL void move_centers(__global const float *best_centers, __global const ulong *best_totals, uint k,
-                                 uint k_stride, int4 extents, __global uint *neighbours, __global ulong *costs,
-                                 __global ulong *gains, __global uint *by_cost, __global uint *by_gain,
-                                 __global uint *merges, __global uint *turns, __global uint *untouched,
-                                 __global const uint *swaps, __global float *centers, uint first, uint end)
+                                 uint k_stride, int4 extents, __global ulong *room, __global const uint *swaps,
+                                 __global float *centers, uint first, uint end)
 {
-    const Marks marks = {neighbours, costs, gains, by_cost, by_gain, merges, turns, untouched};
+    const Marks marks = marks_in(room, k_stride);
     const Places places = {best_centers, best_totals, k, k_stride, extents};
     for (uint phase = first; phase < end; phase++) {
         for (uint j = get_global_id(0); j < k; j += get_global_size(0))

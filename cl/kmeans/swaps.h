@@ -8,6 +8,8 @@
 
 /* Phases of a round: weighing, ranking, merging, taking turns, swapping. */
 #define PHASES 5
+/* Words of a center's marks. */
+#define WORDS_PER_PLACE 10
 
 /* The centers (DIMS, k_stride) and their totals. */
 typedef struct {
@@ -17,14 +19,29 @@ typedef struct {
     int4 extents;
 } Places;
 
-/* A number per center each, 32-bit ones filled up to whole vectors of four with the greatest number: nearest
- * neighbours; costs of merging with these, and gains of a split, all bits inverted; ranks by both; 1 for a center that
- * goes, 2 for its neighbour, else 0; turns; the untouched center of each turn, k where there is none. */
+/* A number per center each, 32-bit ones filled up to whole vectors of four with the greatest number: costs of merging
+ * with the nearest neighbours, and gains of a split, all bits inverted; these neighbours; ranks by both; 1 for a center
+ * that goes, 2 for its neighbour, else 0; turns; the untouched center of each turn, k where there is none. */
 typedef struct {
-    PLACE uint *neighbours;
     PLACE ulong *costs, *gains;
-    PLACE uint *by_cost, *by_gain, *merges, *turns, *untouched;
+    PLACE uint *neighbours, *by_cost, *by_gain, *merges, *turns, *untouched;
 } Marks;
+
+/* Marks in WORDS_PER_PLACE words for each of k_stride centers. */
+Marks marks_in(PLACE ulong *room, uint k_stride)
+{
+    PLACE uint *words = (PLACE uint *)(room + 2 * k_stride);
+    Marks marks;
+    marks.costs = room;
+    marks.gains = room + k_stride;
+    marks.neighbours = words;
+    marks.by_cost = words + k_stride;
+    marks.by_gain = words + 2 * k_stride;
+    marks.merges = words + 3 * k_stride;
+    marks.turns = words + 4 * k_stride;
+    marks.untouched = words + 5 * k_stride;
+    return marks;
+}
 
 /* The axis along which center j's points differ most, ties to the lowest. totals (STATS, k). */
 int widest_axis(__global const ulong *totals, uint k, uint j)
@@ -39,24 +56,6 @@ int widest_axis(__global const ulong *totals, uint k, uint j)
         widest = max(widest, squared[d]);
     }
     return axis;
-}
-
-/* Puts center `taker` one standard deviation of center `giver`, rounded down and at least 1, above it along its widest
- * axis, and `giver` as far below, both within 0..extents. */
-void split_center(__global const ulong *totals, uint k, uint k_stride, int4 extents, uint giver, uint taker,
-                  CENTERS float *centers)
-{
-    const int axis = widest_axis(totals, k, giver);
-    const uint deviation = integer_root((uint)(TOTAL(totals, k, 1 + DIMS + axis, giver) / TOTAL(totals, k, 0, giver)));
-    const int extent[4] = {extents.x, extents.y, extents.z, extents.w};
-    float mean[DIMS];
-    for (int d = 0; d < DIMS; d++)
-        mean[d] = centers[d * k_stride + giver];
-    for (int d = 0; d < DIMS; d++) {
-        const float shift = d == axis ? (float)max(deviation, 1u) : 0.0f;
-        centers[d * k_stride + taker] = min(mean[d] + shift, (float)extent[d]);
-        centers[d * k_stride + giver] = max(mean[d] - shift, 0.0f);
-    }
 }
 
 /* The nearest to center j among the k without itself, ties to the lowest index: its squared distance (as its bits) <<
@@ -164,8 +163,7 @@ void take_turn(uint j, uint k, const Marks *marks)
 }
 
 /* Carries the swaps out: the t-th center that goes takes half of the untouched one of turn t + rank; the two are
- * put one standard deviation, rounded down and at least 1, above and below the mean along the widest axis, within
- * 0..extent. A neighbour of one that goes moves to the mean of both. centers (DIMS, k_stride) holds the best centers
+ * set apart along the widest axis. A neighbour of one that goes moves to the mean of both. centers (DIMS, k_stride) holds the best centers
  * and is changed where they change: no two work-items write or read the same one. */
 void swap_center(uint j, const Places *places, const Marks *marks, uint rank, CENTERS float *centers)
 {
@@ -185,7 +183,9 @@ void swap_center(uint j, const Places *places, const Marks *marks, uint rank, CE
     const uint split = turn < k ? marks->untouched[turn] : k;
     if (split == k || TOTAL(totals, k, 0, split) == 0)
         return;
-    split_center(totals, k, k_stride, places->extents, split, j, centers);
+    const int axis = widest_axis(totals, k, split);
+    const ulong variance = TOTAL(totals, k, 1 + DIMS + axis, split) / TOTAL(totals, k, 0, split);
+    set_apart(centers, k_stride, places->extents, split, j, axis, variance);
 }
 
 /* A phase for center j; `centers`, a copy of those of `places`, is changed by the last one. Between phases all have to

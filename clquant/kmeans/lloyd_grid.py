@@ -13,8 +13,8 @@ from clquant.runtime import NVIDIA_FENCE, Buffer, Kernel, Limits, LocalMemory, P
 if TYPE_CHECKING:
     from clquant.kmeans.lloyd import Lloyd
 
-# As in `cl/kmeans/lloyd_grid.cl` (sums that steps take in turn, and those of the best centers; words of a center in a
-# round of swaps) and `cl/common/grid_barrier.h`.
+# As in `cl/kmeans/lloyd_grid.cl` (sums that steps take in turn, and those of the best centers),
+# `cl/common/grid_barrier.h` and `cl/kmeans/swaps.h`.
 SUMS = 4
 GRID_WORDS = 96
 WORDS_PER_PLACE = 10

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from clquant.kmeans.lloyd import Lloyd
+from clquant.kmeans.lloyd_grid import WORDS_PER_PLACE
 from clquant.kmeans.points import GROUP
 from clquant.runtime import PreparedLaunch, Scope, Session
 
@@ -55,20 +56,8 @@ def _launches(session: Session, scope: Scope, lloyd: Lloyd) -> list[PreparedLaun
     own = {"totals": lloyd.totals, "lowest": scope.copy_of(np.array([2**64 - 1], np.uint64)), "state": lloyd.state}
     keep = session.prepare(scope, kernel, group, group, **shared, **own)
     kernel = program.kernel("move_centers")
-    # Bytes a center; filled up to whole vectors with the greatest number.
-    marks = {
-        "neighbours": 4,
-        "costs": 8,
-        "gains": 8,
-        "by_cost": 4,
-        "by_gain": 4,
-        "merges": 4,
-        "turns": 4,
-        "untouched": 4,
-    }
-    for name, item in marks.items():
-        shared[name] = scope.empty(item * stride)
-        session.fill(shared[name], np.full(1, 0xFF, np.uint8), item * stride)
+    shared["room"] = scope.empty(4 * WORDS_PER_PLACE * stride)
+    session.fill(shared["room"], np.full(1, 0xFF, np.uint8), 4 * WORDS_PER_PLACE * stride)
     shared["extents"] = np.array((*lloyd.points.extent, 0)[:4], np.int32)
     at_once = PHASES if lloyd.k <= MAX_IN_ONE_GROUP else 1
     group = session.work_group_size(kernel, most if at_once > 1 else GROUP)
