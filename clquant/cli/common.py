@@ -13,6 +13,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from clquant import runtime
@@ -48,14 +49,21 @@ class Declared(NamedTuple):
     parameter: str  # its last word, which is that of Python's parameter
 
 
-def option(parser: Any, *names: str, traits: str = "", **declaration: Any) -> None:
-    """Declare an option in a parser or a group of one; `traits` are words of `TRAITS`."""
-    words = frozenset(traits.split())
-    assert words <= set(TRAITS), traits
-    action = parser.add_argument(*names, **declaration)
+def option(parser: Any, words: str, help: str | None, traits: str = "", **declaration: Any) -> None:
+    """Declare an option in a parser or a group of one, by its words as helps print them, such as ``-k --colors K``.
+
+    `traits` are words of `TRAITS`. What has neither a placeholder nor choices is a flag.
+    """
+    assert set(traits.split()) <= set(TRAITS), traits
+    names = [word for word in words.split() if word.startswith("-")]
+    if placeholder := words.split()[len(names) :]:
+        declaration["metavar"] = placeholder[0]
+    elif "choices" not in declaration:
+        declaration["action"] = "store_true"
+    action = parser.add_argument(*names, help=help, **declaration)
     known = parser.get_default("options") or {}
     parameter = action.option_strings[-1].lstrip("-").replace("-", "_")
-    parser.set_defaults(options={**known, action.dest: Declared(words, action.default, parameter)})
+    parser.set_defaults(options={**known, action.dest: Declared(frozenset(traits.split()), action.default, parameter)})
 
 
 def parameters(args: argparse.Namespace, target: Callable[..., Any]) -> dict[str, Any]:
@@ -97,7 +105,7 @@ def add_output(parser: argparse.ArgumentParser, suffixes: str, default: str) -> 
         f"file to write ({suffixes}), folder where IN is several files or a folder, or - for standard output; "
         f"default: {default}"
     )
-    option(parser, "-o", "--output", metavar="OUT", traits="everyday", help=text)
+    option(parser, "-o --output OUT", text, "everyday")
     parser.set_defaults(name=None, force=False, no_clobber=False)  # of commands without these options
 
 
@@ -119,45 +127,41 @@ def add_batch(
     add(parser, "json")
 
 
-def _shared(*words: str, **declaration: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
-    return words, declaration
-
-
-# Options of several commands, whose helps are in `_HELPS`.
-_SHARED = {
-    "cluster": _shared("--cluster", metavar="WHERE"),
-    "color_format": _shared("--color-format", choices=tuple(DISPLAY_FORMATS)),
-    "colors": _shared("-k", "--colors", "--n-colors", type=int, metavar="K", traits="everyday"),
-    "compression": _shared("--compression", choices=tuple(_COMPRESSIONS), traits="whole"),
-    "device": _shared("--device", metavar="NAME", traits="everyday"),
-    "icc": _shared("--icc", choices=("srgb", "keep"), default="srgb", traits="whole"),
-    "json": _shared("--json", action="store_true"),
-    "quiet": _shared("-q", "--quiet", action="store_true"),
-    "save_palette": _shared("--save-palette", metavar="FILE", traits="everyday result joint"),
-    "seed": _shared("--seed", "--random-state", type=int, default=0),
-    "space": _shared("--space", "--color-space", choices=spaces.NAMES, default="srgb", traits="everyday"),
-    "use": _shared("--use", metavar="COLORS", traits="everyday file"),
-}
-_HELPS = {
-    "cluster": "share the work out among Dask workers: local (one per device of this machine, or local:0,1 by their "
-    "numbers), or a scheduler's address, such as tcp://host:8786, whose workers find the same files",
-    "compression": "TIFF: g4 of black and white alone (default: deflate)",
-    "device": "OpenCL device to use; its number, gpu, cpu, or a part of its name (clquant devices)",
-    "icc": "colours of a file with an ICC profile: become sRGB, or stay with the profile (default: %(default)s)",
-    "json": "print what was done as JSON, instead of a line per result",
-    "quiet": "print nothing but errors",
-    "save_palette": "write the palette too: .gpl .act .pal .hex .ase .png",
-    "seed": "seed of what is random (default: 0)",
-    "space": "where colours are compared (default: srgb)",
-    "use": "take these colours instead of learning some; 'black,#f80' or a palette file",
+_CLUSTER = (
+    "share the work out among Dask workers: local (one per device of this machine, or local:0,1 by their numbers), or "
+    "a scheduler's address, such as tcp://host:8786, whose workers find the same files"
+)
+_DEVICE = "OpenCL device to use; its number, gpu, cpu, or a part of its name (clquant devices)"
+_ICC = "colours of a file with an ICC profile: become sRGB, or stay with the profile (default: %(default)s)"
+_JSON = "print what was done as JSON, instead of a line per result"
+_PALETTE = "write the palette too: .gpl .act .pal .hex .ase .png"
+_SEED = "seed of what is random (default: 0)"
+_SPACE = "where colours are compared (default: srgb)"
+_TIFF = "TIFF: g4 of black and white alone (default: deflate)"
+_USE = "take these colours instead of learning some; 'black,#f80' or a palette file"
+# How options of several commands are declared.
+_SHARED: dict[str, Callable[..., None]] = {
+    "cluster": partial(option, words="--cluster WHERE", help=_CLUSTER),
+    "color_format": partial(option, words="--color-format", choices=tuple(DISPLAY_FORMATS)),
+    "colors": partial(option, words="-k --colors --n-colors K", traits="everyday", type=int),
+    "compression": partial(option, words="--compression", help=_TIFF, traits="whole", choices=tuple(_COMPRESSIONS)),
+    "device": partial(option, words="--device NAME", help=_DEVICE, traits="everyday"),
+    "icc": partial(option, words="--icc", help=_ICC, traits="whole", choices=("srgb", "keep"), default="srgb"),
+    "json": partial(option, words="--json", help=_JSON),
+    "quiet": partial(option, words="-q --quiet", help="print nothing but errors"),
+    "save_palette": partial(option, words="--save-palette FILE", help=_PALETTE, traits="everyday result joint"),
+    "seed": partial(option, words="--seed --random-state SEED", help=_SEED, type=int, default=0),
+    "space": partial(
+        option, words="--space --color-space", help=_SPACE, traits="everyday", choices=spaces.NAMES, default="srgb"
+    ),
+    "use": partial(option, words="--use COLORS", help=_USE, traits="everyday file"),
 }
 
 
 def add(parser: Any, *names: str, **changes: Any) -> None:
     """Declare options of several commands, with changes of their declaration."""
     for name in names:
-        words, declaration = _SHARED[name]
-        option(parser, *words, **{"help": _HELPS.get(name), **declaration, **changes})
+        _SHARED[name](parser, **changes)
 
 
 def add_dither(parser: Any, what: str, remark: str, default: str | None = None, also: tuple[str, ...] = ()) -> None:
@@ -165,7 +169,7 @@ def add_dither(parser: Any, what: str, remark: str, default: str | None = None, 
     names = ", ".join(dither_names())
     text = f"{what}; HOW is one of: {names}; {DEFAULT} if none is named {remark}"
     how: Any = {"nargs": "?", "const": DEFAULT, "choices": (*dither_names(), *also), "default": default}
-    option(parser, "--dither", **how, metavar="HOW", traits="everyday", help=text)
+    option(parser, "--dither HOW", text, "everyday", **how)
 
 
 def given_palette(name: str, text: str) -> Palette:

@@ -47,23 +47,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_inputs(parser, "a film, an animation, or picture")
     common.add_output(parser, ".gif, .png, .apng, .webp", "IN.gif beside it")
     common.add(parser, "colors", help="colours, 2 to 256 (default: 256)", default=256)
-    text = "most frames a second; of pictures, how many (25)"
-    option(parser, "--fps", type=float, metavar="N", traits="everyday", help=text)
+    option(parser, "--fps N", "most frames a second; of pictures, how many (25)", "everyday", type=float)
     text = "width, or width and height, in pixels"
     parser.add_argument("--size", type=_size, metavar="W or WxH", help=text)
     parser.add_argument("--start", type=_seconds, metavar="TIME", help="where to begin: seconds, or minutes:seconds")
     parser.add_argument("--end", type=_seconds, metavar="TIME", help="where to end")
     remark = f"(default: {DEFAULT}); {NO_DITHER}: no dithering"
     common.add_dither(parser, "imitate more colours", remark, default=DEFAULT, also=(NO_DITHER,))
-    text = "one for all frames, for each scene, or for each frame"
-    option(parser, "--palettes", choices=WAYS, default="one", help=text)
+    option(parser, "--palettes", "one for all frames, for each scene, or for each frame", choices=WAYS, default="one")
     text = "1 to 100 (90); below 100 noise is held, below 90 packing has loss"
-    option(parser, "--quality", type=int, default=90, metavar="Q", traits="everyday", help=text)
-    option(parser, "--hold", type=int, default=4, metavar="N", help="frames to look ahead for what is held (4)")
-    option(parser, "--lossy", type=int, metavar="N", help="loss of a GIF's packing, 0 to 100")
+    option(parser, "--quality Q", text, "everyday", type=int, default=90)
+    option(parser, "--hold N", "frames to look ahead for what is held (4)", type=int, default=4)
+    option(parser, "--lossy N", "loss of a GIF's packing, 0 to 100", type=int)
     text = "less quality, more loss, fewer colours, a smaller size, until it fits"
-    option(parser, "--max-bytes", type=common.byte_count, metavar="N", traits="everyday", help=text)
-    option(parser, "--plays", type=int, metavar="N", help="how often it is shown, 0 for ever (default: as IN)")
+    option(parser, "--max-bytes N", text, "everyday", type=common.byte_count)
+    option(parser, "--plays N", "how often it is shown, 0 for ever (default: as IN)", type=int)
     parser.add_argument("--comment", default="", metavar="TEXT", help="a text in the file (GIF, PNG)")
     parser.add_argument("--raw", type=common.sides, metavar="WxH", help="IN is plain RGB of this size, with --fps (25)")
     parser.add_argument("--damaged", action="store_true", help="take the frames before a damage, instead of an error")

@@ -53,25 +53,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     written = ".png, .pbm, .tif, .gif and whatever else Pillow writes without loss"
     common.add_batch(parser, written, "IN-halftone.png beside each", ", {levels} is L")
-    text = "reduce the picture to gray (Rec. 601 luma) first"
-    option(parser, "--gray", action="store_true", traits="everyday", help=text)
-    text = "side of a block, 2 to 64 (default: 32)"
-    option(parser, "--block", "--block-size", type=int, default=32, metavar="N", traits="everyday", help=text)
-    option(parser, "--scan", choices=SCANS, default="spiral", help="path through a block (default: spiral)")
+    option(parser, "--gray", "reduce the picture to gray (Rec. 601 luma) first", "everyday")
+    option(parser, "--block --block-size N", "side of a block, 2 to 64 (default: 32)", "everyday", type=int, default=32)
+    option(parser, "--scan", "path through a block (default: spiral)", choices=SCANS, default="spiral")
     text = "trained thresholds and weights, or Floyd and Steinberg's (default: tone-dependent)"
-    option(parser, "--weights", choices=("tone-dependent", "constant"), default="tone-dependent", help=text)
-    text = "levels per channel, 2 to 256 (default: 2)"
-    option(parser, "--levels", type=int, default=2, metavar="L", traits="everyday", help=text)
+    option(parser, "--weights", text, choices=("tone-dependent", "constant"), default="tone-dependent")
+    option(parser, "--levels L", "levels per channel, 2 to 256 (default: 2)", "everyday", type=int, default=2)
     text = "halftone to these colours: 'black,#f00,white' or a palette file"
-    option(parser, "--palette", metavar="COLORS", traits="everyday file", help=text)
+    option(parser, "--palette COLORS", text, "everyday file")
     text = "with --palette: where colours are compared with its (default: srgb)"
     common.add(parser, "space", help=text, default=None)
-    option(parser, "--noise", type=float, default=0.0, metavar="X", help="threshold noise, 0 to 1 (default: 0)")
+    option(parser, "--noise X", "threshold noise, 0 to 1 (default: 0)", type=float, default=0.0)
     text = "passes of direct binary search, 0 to 16 (default: 0)"
-    option(parser, "--refine", type=int, default=0, metavar="P", traits="everyday whole", help=text)
-    option(parser, "--dpi", type=float, traits="everyday", help="with --refine: pixels per inch (default: 300)")
-    option(parser, "--inches", type=float, help="with --refine: distance of the eye (default: 9.5)")
-    option(parser, "--linear", action="store_true", help="diffuse errors in linear light")
+    option(parser, "--refine P", text, "everyday whole", type=int, default=0)
+    option(parser, "--dpi DPI", "with --refine: pixels per inch (default: 300)", "everyday", type=float)
+    option(parser, "--inches INCHES", "with --refine: distance of the eye (default: 9.5)", type=float)
+    option(parser, "--linear", "diffuse errors in linear light")
     common.add(parser, "seed", "compression", "icc", "cluster", "device", "quiet")
 
 

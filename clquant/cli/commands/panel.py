@@ -40,19 +40,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     written, fields = ".png, .gif, ... or .bin, .c, .h: the packed frame", ", {panel} is the panel's name"
     common.add_batch(parser, written, "IN-PANEL.png beside each", fields, optional=True)
-    text = "which one; list: print them all"
-    option(parser, "--panel", choices=(*PANELS, "list"), required=True, traits="everyday", help=text)
+    option(parser, "--panel", "which one; list: print them all", "everyday", choices=(*PANELS, "list"), required=True)
     text = "bring pictures to the panel's size: all of it beside white, cut to fill it, or in other proportions"
     parser.add_argument("--fit", choices=fitting.WAYS, help=text)
     text = "the panel's pixels (default: those of the panel that was measured)"
     parser.add_argument("--size", type=common.sides, metavar="WxH", help=text)
-    text = "as of clquant palette; none: no dithering"
-    option(parser, "--dither", default="default", metavar="NAME", traits="everyday", help=text)
-    text = "tone compression, 0 to 1 (default: 1)"
-    option(parser, "--tone", type=float, default=1.0, metavar="X", traits="everyday", help=text)
-    option(parser, "--gamut", type=float, metavar="X", help="chroma that is kept, 0 to 1 (default: the panel's)")
-    text = "write the colours that the driver expects, not the measured ones"
-    option(parser, "--device-colors", action="store_true", traits="everyday", help=text)
+    option(parser, "--dither NAME", "as of clquant palette; none: no dithering", "everyday", default="default")
+    option(parser, "--tone X", "tone compression, 0 to 1 (default: 1)", "everyday", type=float, default=1.0)
+    option(parser, "--gamut X", "chroma that is kept, 0 to 1 (default: the panel's)", type=float)
+    option(parser, "--device-colors", "write the colours that the driver expects, not the measured ones", "everyday")
     common.add(parser, "space", "device", "quiet")
 
 

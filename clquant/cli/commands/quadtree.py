@@ -53,20 +53,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     default = "IN-quadtree.png (.gif with --gif) beside each input"
     common.add_batch(parser, ", ".join(FORMATS), default, what="picture or tree (.clqt)")
-    text = "gray levels, 0 to 255 (default: 13)"
-    option(parser, "-t", "--threshold", type=float, metavar="T", traits="everyday learns", help=text)
+    option(parser, "-t --threshold T", "gray levels, 0 to 255 (default: 13)", "everyday learns", type=float)
     text = "what must not exceed the threshold (default: deviation)"
-    option(parser, "--criterion", choices=CRITERIA, traits="everyday learns", help=text)
-    text = "weighted only: one of 0 to 255 a channel"
-    option(parser, "--weights", type=int, nargs="+", metavar="W", traits="learns", help=text)
-    text = "least side of a region (default: 1)"
-    option(parser, "--min-size", type=int, metavar="N", traits="learns", help=text)
-    text = "most splits from the root down (default: no limit)"
-    option(parser, "--max-depth", type=int, metavar="N", traits="everyday learns", help=text)
-    option(parser, "--outline", action="store_true", traits="everyday", help="draw the borders of the leaves")
-    option(parser, "--gif", action="store_true", traits="everyday", help="write an animation, one frame a level")
-    text = "write the tree too: a .clqt file, or a folder for several inputs"
-    option(parser, "--save", metavar="TREE", traits="everyday", help=text)
+    option(parser, "--criterion", text, "everyday learns", choices=CRITERIA)
+    option(parser, "--weights W", "weighted only: one of 0 to 255 a channel", "learns", type=int, nargs="+")
+    option(parser, "--min-size N", "least side of a region (default: 1)", "learns", type=int)
+    option(parser, "--max-depth N", "most splits from the root down (default: no limit)", "everyday learns", type=int)
+    option(parser, "--outline", "draw the borders of the leaves", "everyday")
+    option(parser, "--gif", "write an animation, one frame a level", "everyday")
+    option(parser, "--save TREE", "write the tree too: a .clqt file, or a folder for several inputs", "everyday")
     text = "refuse saved trees that claim more (default: %(default)s)"
     parser.add_argument("--max-pixels", type=int, default=files.MAX_PIXELS, metavar="PIXELS", help=text)
     common.add(parser, "device", "quiet")

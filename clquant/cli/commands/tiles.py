@@ -30,14 +30,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.epilog = EPILOG
     parser.add_argument("source", metavar="IN", help="a folder z/x/y.png (.jpg, .webp), .mbtiles or .pmtiles")
-    text = "a new folder, or a file .mbtiles or .pmtiles"
-    option(parser, "-o", "--output", required=True, metavar="OUT", traits="everyday", help=text)
+    option(parser, "-o --output OUT", "a new folder, or a file .mbtiles or .pmtiles", "everyday", required=True)
     common.add(parser, "colors", help=f"colours, 2 to 256 (default: {MOST_COLORS})")
-    text = "a dither that shows no seams (default: none)"
-    option(parser, "--dither", choices=list(ORDERED), traits="everyday", help=text)
-    option(parser, "--tms", action="store_true", help="rows of folders are counted from the bottom")
-    option(parser, "--keep-empty", action="store_true", help="write tiles without a visible pixel, too")
-    option(parser, "--memory", metavar="SIZE", help="host memory for tiles at work (default: 512MiB)")
+    option(parser, "--dither", "a dither that shows no seams (default: none)", "everyday", choices=list(ORDERED))
+    option(parser, "--tms", "rows of folders are counted from the bottom")
+    option(parser, "--keep-empty", "write tiles without a visible pixel, too")
+    option(parser, "--memory SIZE", "host memory for tiles at work (default: 512MiB)")
     common.add(parser, "use", "space", "seed", "save_palette", "json", "device", "quiet")
 
 

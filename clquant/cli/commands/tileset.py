@@ -39,23 +39,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.epilog = EPILOG
     common.add_batch(parser, ".png, .gif, .tif, .c, .h and others without loss", "IN-tiles.png beside each input")
-    text = "palettes (default: 8)"
-    option(parser, "--palettes", "--n-palettes", type=int, default=8, metavar="P", traits="everyday", help=text)
+    option(parser, "--palettes --n-palettes P", "palettes (default: 8)", "everyday", type=int, default=8)
     common.add(parser, "colors", help="colours of each (default: 16)", default=16)
     text = "side of a tile, or WIDTHxHEIGHT (default: 8); at most 256 pixels"
-    option(parser, "--tile-size", default="8", metavar="N", traits="everyday", help=text)
+    option(parser, "--tile-size N", text, "everyday", default="8")
     text = (
         f"all palettes begin with this colour, '#f80' or black; {LEARNED}: with one that is learned; transparent: "
         "with an entry that no opaque pixel takes"
     )
-    option(parser, "--shared-color", metavar="COLOR", traits="everyday", help=text)
+    option(parser, "--shared-color COLOR", text, "everyday")
     common.add(parser, "color_format", help="only colours with so many bits of red, green and blue")
-    text = "learn the palettes for all inputs together"
-    option(parser, "--shared", action="store_true", traits="everyday", help=text)
-    text = "ordered dithering within tiles (default: none)"
-    option(parser, "--dither", choices=list(ORDERED), traits="everyday", help=text)
-    text = "write the palette of each tile too: a .csv, a line per row"
-    option(parser, "--map", metavar="FILE", traits="everyday", help=text)
+    option(parser, "--shared", "learn the palettes for all inputs together", "everyday")
+    option(parser, "--dither", "ordered dithering within tiles (default: none)", "everyday", choices=list(ORDERED))
+    option(parser, "--map FILE", "write the palette of each tile too: a .csv, a line per row", "everyday")
     common.add(parser, "space", "seed", "device", "quiet")
 
 

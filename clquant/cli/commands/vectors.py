@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     train = verbs.add_parser("train", help="learn codebooks from rows", epilog=EPILOG)
     common.add_inputs(train, ROWS)
     text = "the codebook's file, .npz; .npy has plain codewords (k, d), not of codes"
-    option(train, "-o", "--output", required=True, metavar="OUT", traits="everyday", help=text)
+    option(train, "-o --output OUT", text, "everyday", required=True)
     _add_training(train)
     encode = verbs.add_parser("encode", help="rows to labels or codes", epilog=EPILOG)
     decode = verbs.add_parser("decode", help="labels or codes to rows", epilog=EPILOG)
@@ -64,30 +64,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_output(decode, ".npy, .fvecs, .bvecs, .zarr", "IN-rows.npy beside each input")
     for verb in (encode, decode):
         text = "the file that train wrote, or codewords (k, d) in a .npy"
-        option(verb, "--codebook", metavar="FILE", required=True, traits="everyday file", help=text)
+        option(verb, "--codebook FILE", text, "everyday file", required=True)
     for verb in (train, encode, decode, info):
         common.add(verb, "json", "device", "quiet")
 
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
     add = partial(option, parser)
-    text = "codewords, 1 to 65536 (default: 256)"
-    add("-n", "--codewords", "--n-codewords", type=int, metavar="N", traits="everyday", help=text)
-    text = "product codes: cut rows into M sub-spaces, each with a codebook"
-    add("--n-subspaces", type=int, metavar="M", traits="everyday", help=text)
-    text = "residual codes: M codebooks in turn"
-    add("--n-stages", type=int, metavar="M", traits="everyday", help=text)
-    text = "bits of a number of a code, 1 to 16 (default: 8)"
-    add("--n-bits", type=int, metavar="B", traits="everyday", help=text)
-    add("--rotation", choices=["opq"], traits="everyday", help="with --n-subspaces: rotate rows first")
-    add("--refine", type=int, default=20, metavar="R", traits="everyday", help="rounds of annealed training, or 0")
-    add("--init", choices=["k-means++", "splitting"], default="k-means++", help="start of the training")
-    add("--n-init", type=int, default=1, metavar="S", help="seeds to try; the least error is kept (default: 1)")
-    add("--max-iter", type=int, default=100, metavar="I", help="most Lloyd steps after the rounds (default: 100)")
-    add("--metric", choices=["sqeuclidean", "cosine"], help="cosine: rows are normalized first; not of codes")
-    add("--scale", type=float, help="a power of two, of which numbers become multiples; not of codes")
-    add("--sample-weight", metavar="FILE", traits="file", help="a weight for each row, .npy")
-    add("--memory", metavar="SIZE", help="memory for rows that are read in portions (default: 512 MiB)")
+    add("-n --codewords --n-codewords N", "codewords, 1 to 65536 (default: 256)", "everyday", type=int)
+    add("--n-subspaces M", "product codes: cut rows into M sub-spaces, each with a codebook", "everyday", type=int)
+    add("--n-stages M", "residual codes: M codebooks in turn", "everyday", type=int)
+    add("--n-bits B", "bits of a number of a code, 1 to 16 (default: 8)", "everyday", type=int)
+    add("--rotation", "with --n-subspaces: rotate rows first", "everyday", choices=["opq"])
+    add("--refine R", "rounds of annealed training, or 0", "everyday", type=int, default=20)
+    add("--init", "start of the training", choices=["k-means++", "splitting"], default="k-means++")
+    add("--n-init S", "seeds to try; the least error is kept (default: 1)", type=int, default=1)
+    add("--max-iter I", "most Lloyd steps after the rounds (default: 100)", type=int, default=100)
+    add("--metric", "cosine: rows are normalized first; not of codes", choices=["sqeuclidean", "cosine"])
+    add("--scale SCALE", "a power of two, of which numbers become multiples; not of codes", type=float)
+    add("--sample-weight FILE", "a weight for each row, .npy", "file")
+    add("--memory SIZE", "memory for rows that are read in portions (default: 512 MiB)")
     common.add(parser, "seed")
 
 

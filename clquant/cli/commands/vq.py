@@ -52,25 +52,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     train = verbs.add_parser("train", help="learn one codebook from pictures", epilog=EPILOG)
     common.add_inputs(train)
-    option(train, "-o", "--output", required=True, metavar="OUT", traits="everyday", help="the codebook's .clvq file")
+    option(train, "-o --output OUT", "the codebook's .clvq file", "everyday", required=True)
     _add_training(train)
     encode = verbs.add_parser("encode", help="pictures to .clvq files", epilog=EPILOG)
     common.add_inputs(encode)
     common.add_output(encode, SUFFIX, "IN.clvq beside each input")
     _add_training(encode)
-    text = "use this codebook, named by the outputs but not held in them"
-    option(encode, "--codebook", metavar="FILE", traits="everyday file", help=text)
+    option(encode, "--codebook FILE", "use this codebook, named by the outputs but not held in them", "everyday file")
     text = "with --codebook: hold it in every output"
     encode.add_argument("--embed", "--embed-codebook", action="store_true", help=text)
     text = "with --tolerance: choose among the S likeliest codewords, 1 to 255"
-    option(encode, "--side-match", "--state-size", type=int, metavar="S", traits="everyday", help=text)
+    option(encode, "--side-match --state-size S", text, "everyday", type=int)
     text = "with --side-match: error a block may gain for a shorter code (default: 0)"
-    option(encode, "--tolerance", type=float, metavar="MSE", help=text)
+    option(encode, "--tolerance MSE", text, type=float)
     decode = verbs.add_parser("decode", help=".clvq files to pictures", epilog=EPILOG)
     common.add_inputs(decode, SUFFIX)
     common.add_output(decode, "its suffix names the format", "IN.png beside each input, unless it is there")
-    text = "the codebook that the inputs name"
-    option(decode, "--codebook", metavar="FILE", traits="everyday file", help=text)
+    option(decode, "--codebook FILE", "the codebook that the inputs name", "everyday file")
     info = verbs.add_parser("info", help="what .clvq files hold", epilog=EPILOG)
     common.add_inputs(info, SUFFIX)
     text = "refuse files that claim more (default: %(default)s)"
@@ -84,14 +82,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
     text = "codewords, 2 to 65536 (default: 256)"
-    option(parser, "-n", "--codewords", "--codebook-size", type=int, metavar="N", traits="everyday learns", help=text)
+    option(parser, "-n --codewords --codebook-size N", text, "everyday learns", type=int)
     text = "block rows x columns in pixels (default: 4x4)"
-    option(parser, "--block", "--block-shape", type=common.sides, metavar="PxQ", traits="everyday learns", help=text)
-    text = "start of the training (default: k-means++)"
-    option(parser, "--init", choices=["k-means++", "splitting"], traits="learns", help=text)
-    text = "rounds of annealed training (default: 20)"
-    option(parser, "--refine", type=int, metavar="R", traits="everyday learns", help=text)
-    option(parser, "--gray", action="store_true", traits="everyday", help="convert pictures to gray first")
+    option(parser, "--block --block-shape PxQ", text, "everyday learns", type=common.sides)
+    option(parser, "--init", "start of the training (default: k-means++)", "learns", choices=["k-means++", "splitting"])
+    option(parser, "--refine R", "rounds of annealed training (default: 20)", "everyday learns", type=int)
+    option(parser, "--gray", "convert pictures to gray first", "everyday")
     common.add(parser, "seed", default=None, traits="learns")
 
 

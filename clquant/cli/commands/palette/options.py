@@ -71,16 +71,13 @@ def _add_learning(group: argparse._ArgumentGroup) -> None:
     """Declare how many colours there are, and how they are learned."""
     common.add(group, "colors", help=f"colours, 2 to 65536 (default: {MOST_COLORS})", traits="everyday learns")
     text = "the fewest colours, up to K, that give this PSNR, undithered"
-    option(group, "--psnr", "--target-psnr", type=float, metavar="DB", traits="learns whole", help=text)
-    text = "the same for a mean squared error a channel"
-    option(group, "--mse", "--max-mse", type=float, metavar="E", traits="learns whole", help=text)
+    option(group, "--psnr --target-psnr DB", text, "learns whole", type=float)
+    option(group, "--mse --max-mse E", "the same for a mean squared error a channel", "learns whole", type=float)
     common.add(group, "use")
     text = "how it is learned (default: %(default)s)"
-    option(group, "--method", choices=sorted(METHODS), default="kmeans", traits="learns", help=text)
-    text = "neuquant: train on one pixel in N, 1 to 30"
-    option(group, "--sample-factor", type=int, metavar="N", traits="learns", help=text)
-    text = "neuquant: Dekker's program of 1994, bit for bit, instead of ours"
-    option(group, "--sequential", action="store_true", traits="learns", help=text)
+    option(group, "--method", text, "learns", choices=sorted(METHODS), default="kmeans")
+    option(group, "--sample-factor N", "neuquant: train on one pixel in N, 1 to 30", "learns", type=int)
+    option(group, "--sequential", "neuquant: Dekker's program of 1994, bit for bit, instead of ours", "learns")
 
 
 def _add_colors(group: argparse._ArgumentGroup) -> None:
@@ -93,12 +90,12 @@ def _add_colors(group: argparse._ArgumentGroup) -> None:
     )
     common.add(group, "color_format", help=text)
     text = "a gray picture of the same size: how much each pixel counts"
-    option(group, "--weights", "--sample-weight", metavar="FILE", traits="learns whole file", help=text)
+    option(group, "--weights --sample-weight FILE", text, "learns whole file")
     text = "colours that must be in it, '#f80,black' or a palette file"
-    option(group, "--fixed", "--fixed-colors", metavar="COLORS", traits="learns file", help=text)
-    option(group, "--shared", action="store_true", traits="everyday joint", help="learn one palette for all inputs")
+    option(group, "--fixed --fixed-colors COLORS", text, "learns file")
+    option(group, "--shared", "learn one palette for all inputs", "everyday joint")
     common.add(group, "seed", default=None, traits="learns")
-    option(group, "--order", choices=order.ORDERS, default="fitted", help="order of the colours (default: fitted)")
+    option(group, "--order", "order of the colours (default: fitted)", choices=order.ORDERS, default="fitted")
     common.add(group, "save_palette")
 
 
@@ -107,51 +104,44 @@ def _add_drawing(group: argparse._ArgumentGroup) -> None:
     common.add_dither(
         group, "imitate more colours, such as by blue-noise", "(default: no dithering; search with --method spatial)"
     )
-    text = "of ordered dithering and of error filters, 0 to 1 (default: 1)"
-    option(group, "--strength", type=float, metavar="S", help=text)
-    text = "of --dither search, 0 to 16: greater is calmer (default: 0.4)"
-    option(group, "--sharpness", type=float, metavar="S", help=text)
-    option(group, "--serpentine", action="store_true", help="error filters: every other row from right to left")
+    option(group, "--strength S", "of ordered dithering and of error filters, 0 to 1 (default: 1)", type=float)
+    option(group, "--sharpness S", "of --dither search, 0 to 16: greater is calmer (default: 0.4)", type=float)
+    option(group, "--serpentine", "error filters: every other row from right to left")
     text = (
         "partly transparent pixels: entries with alpha for them; all or nothing, sharp or dithered "
         "(default: %(default)s)"
     )
-    option(group, "--alpha", choices=ALPHA_CHOICES, default="palette", traits="whole", help=text)
+    option(group, "--alpha", text, "whole", choices=ALPHA_CHOICES, default="palette")
     text = "write all inputs as frames of one .gif, .png or .webp, MS ms each"
-    option(group, "--animate", type=int, metavar="MS", traits="everyday here", help=text)
-    text = "print the colours with their shares; no file unless -o"
-    option(group, "--stats", action="store_true", traits="here whole", help=text)
-    text = "print the picture into the terminal (sixel)"
-    option(group, "--show", action="store_true", traits="here whole", help=text)
+    option(group, "--animate MS", text, "everyday here", type=int)
+    option(group, "--stats", "print the colours with their shares; no file unless -o", "here whole")
+    option(group, "--show", "print the picture into the terminal (sixel)", "here whole")
 
 
 def _add_writing(group: argparse._ArgumentGroup) -> None:
     """Declare what the file is like, and how it is made."""
     text = "the most colours, up to K, whose file has at most N bytes; 60k or 2M: thousands or millions of them"
-    option(group, "--max-bytes", type=common.byte_count, metavar="N", traits="everyday whole", help=text)
-    text = "write no result that is larger than its input's file"
-    option(group, "--skip-if-larger", action="store_true", traits="whole", help=text)
+    option(group, "--max-bytes N", text, "everyday whole", type=common.byte_count)
+    option(group, "--skip-if-larger", "write no result that is larger than its input's file", "whole")
     text = (
         "how long to search for a smaller PNG, and for a k-means palette: normal takes Python's defaults, medium "
         "0.8 of the time for some 0.3 %% more squared error, fast 0.4 for 8 %% more bytes (default: medium)"
     )
-    option(group, "--effort", choices=EFFORTS, default="medium", help=text)
+    option(group, "--effort", text, choices=EFFORTS, default="medium")
     text = ".c, .h: an image of this version of LVGL instead of plain arrays; .bin: of this version (default: 9)"
-    option(group, "--lvgl", type=int, choices=LVGL_VERSIONS, help=text)
+    option(group, "--lvgl", text, type=int, choices=LVGL_VERSIONS)
     text = (
         ".tif, .zarr: host memory for pixels, which are read and written in parts (default: 512MiB); Python, the "
         "driver, a table of colours and the file formats' libraries take up to 500 MB beside it"
     )
-    option(group, "--memory", metavar="SIZE", traits="bands", help=text)
-    text = ".zarr: keep the work of a job that is stopped, and go on with it"
-    option(group, "--resume", action="store_true", help=text)
-    text = ".tif: a cloud-optimized GeoTIFF; if the input is one, so is OUT"
-    option(group, "--cog", action="store_true", traits="bands", help=text)
+    option(group, "--memory SIZE", text, "bands")
+    option(group, "--resume", ".zarr: keep the work of a job that is stopped, and go on with it")
+    option(group, "--cog", ".tif: a cloud-optimized GeoTIFF; if the input is one, so is OUT", "bands")
     text = (
         ".tif: smaller copies in the file, of the nearest or the most frequent indices (default: nearest, with "
         "--cog or if the input has some)"
     )
-    option(group, "--overviews", choices=geo_files.OVERVIEWS, traits="bands", help=text)
+    option(group, "--overviews", text, "bands", choices=geo_files.OVERVIEWS)
     common.add(group, "compression", "icc")
 
 
