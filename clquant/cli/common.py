@@ -211,7 +211,7 @@ def open_queue(args: argparse.Namespace) -> runtime.CommandQueue:
 def refuse(args: argparse.Namespace, names: Sequence[str], why: str) -> None:
     """Refuse options that were given in vain; `why` is the rest of the sentence after "--option is given"."""
     for name in names:
-        if getattr(args, name) is not None:
+        if is_given(args, name):
             raise InvalidArgument(f"--{name.replace('_', '-')} is given {why}")
 
 
@@ -220,10 +220,11 @@ def counted(number: int, noun: str) -> str:
     return f"1 {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def refuse_both(args: argparse.Namespace, trait: str, other: str) -> None:
-    """Refuse options with a trait beside another option."""
-    for name in given(args, trait):
-        raise InvalidArgument(f"--{name} and --{other} are given; allowed: one of them")
+def refuse_both(args: argparse.Namespace, names: Sequence[str], other: str) -> None:
+    """Refuse options beside another option."""
+    for name in names:
+        if is_given(args, name):
+            raise InvalidArgument(f"--{name.replace('_', '-')} and --{other} are given; allowed: one of them")
 
 
 def shown(target: str) -> str:

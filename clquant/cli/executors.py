@@ -43,16 +43,16 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
         "processes that share the inputs out; results are the same (default: on CPUs through PoCL one per core, "
         f"at most {_MOST}, for many inputs; else 1)"
     )
-    parser.add_argument("--jobs", type=int, metavar="N", help=text)
+    common.option(parser, "--jobs N", text, type=int)
 
 
 def check(args: argparse.Namespace, pairs: Sequence[Pair], option: str) -> None:
     """Refuse what the workers of ``--jobs`` or ``--cluster`` cannot do, if it is given."""
     if getattr(args, option, None) is None:
         return
-    common.refuse_both(args, "here", option)
-    if option == "cluster" and getattr(args, "jobs", None) is not None:
-        raise InvalidArgument("--jobs and --cluster are given; allowed: one of them")
+    common.refuse_both(args, common.with_trait(args, "here"), option)
+    if option == "cluster" and "jobs" in args:
+        common.refuse_both(args, ["jobs"], "cluster")
     if any(_is_piped(*pair) for pair in pairs):
         raise InvalidArgument(f"--{option} is given with a pipe; allowed: with files that are read and written")
 
@@ -65,7 +65,7 @@ def processes(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
     if jobs == 1:
         return 1
     if jobs is not None:
-        common.refuse_both(args, "joint", "jobs")
+        common.refuse_both(args, common.with_trait(args, "joint"), "jobs")
         check(args, pairs, "jobs")
         return min(jobs, len(pairs))
     if common.given(args, "here") or common.given(args, "joint") or any(_is_piped(*pair) for pair in pairs):

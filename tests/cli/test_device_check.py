@@ -14,7 +14,7 @@ import pytest
 
 from clquant import check, runtime
 from clquant.cli import main
-from clquant.cli.commands.devices import check as device_check
+from clquant.cli.commands import devices
 from clquant.runtime.device import discovery, fitness
 
 
@@ -64,7 +64,7 @@ def test_an_unfit_device(
     def outcomes(number: int, environment: dict[str, str]) -> object:
         return jobs, again if environment else "VQ differs"
 
-    monkeypatch.setattr(device_check, "_outcomes", outcomes)
+    monkeypatch.setattr(devices, "_outcomes", outcomes)
     assert main(["devices", "--check", "--only", "0"]) == 1
     shown = capsys.readouterr().out
     assert f"UNFIT: VQ differs; {around}" in shown
@@ -77,7 +77,7 @@ def test_an_unfit_device(
     with warnings.catch_warnings():  # once is enough
         warnings.simplefilter("error")
         runtime.default_queue(device)
-    monkeypatch.setattr(device_check, "_outcomes", lambda *_: (jobs, ""))
+    monkeypatch.setattr(devices, "_outcomes", lambda *_: (jobs, ""))
     assert main(["devices", "--check"]) == 0
     assert fitness.unfit(device) == ""
 
@@ -89,12 +89,12 @@ def test_a_report_is_written_whole_or_not_at_all(
         raise KeyboardInterrupt
 
     check_first = ["devices", "--check", "--only", "0", "--report"]
-    monkeypatch.setattr(device_check, "_outcomes", interrupted)
+    monkeypatch.setattr(devices, "_outcomes", interrupted)
     assert main([*check_first, str(tmp_path / "stopped.json")]) == 130
     assert main([*check_first, str(tmp_path / "none" / "a.json")]) == 2
     assert "cannot write" in capsys.readouterr().err
     assert not [file.name for file in tmp_path.iterdir() if "stopped" in file.name]
-    monkeypatch.setattr(device_check, "_outcomes", lambda *_: ([], "VQ differs"))
+    monkeypatch.setattr(devices, "_outcomes", lambda *_: ([], "VQ differs"))
     assert main([*check_first, str(tmp_path / "wrong.json")]) == 1
     assert json.loads((tmp_path / "wrong.json").read_text(encoding="utf-8"))["passed"] is False
 
@@ -106,20 +106,20 @@ def test_unfit_devices_come_last(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_process_that_crashes_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_check.sys, "executable", "/bin/sh")
-    assert device_check._outcomes(0, {})[1].startswith("its process ended with ")
+    monkeypatch.setattr(devices.sys, "executable", "/bin/sh")
+    assert devices._outcomes(0, {})[1].startswith("its process ended with ")
 
 
 def test_processes_that_end_otherwise_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = subprocess.CompletedProcess([], -signal.SIGSEGV, stdout=b"", stderr=b"first\nlast")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: ended)
-    assert device_check._outcomes(0, {}) == ([], "its process was ended by SIGSEGV (last)")
+    assert devices._outcomes(0, {}) == ([], "its process was ended by SIGSEGV (last)")
 
     def hung(*_: object, **__: object) -> None:
         raise subprocess.TimeoutExpired("clquant", 600)
 
     monkeypatch.setattr(subprocess, "run", hung)
-    assert device_check._outcomes(0, {}) == ([], "its jobs were not done after 600 s")
+    assert devices._outcomes(0, {}) == ([], "its jobs were not done after 600 s")
 
 
 def test_jobs_that_fail_or_differ_from_time_to_time(

@@ -18,7 +18,7 @@ from clquant import ColorHistogram, images
 from clquant.cli import batch, common, inputs, large, outputs
 from clquant.cli.batch import Item
 from clquant.cli.commands.palette import options as palette_options
-from clquant.cli.commands.palette.work import Options
+from clquant.cli.commands.palette.options import Options
 from clquant.cli.common import STDOUT, shown
 from clquant.cli.inputs import Inputs, Source
 from clquant.cli.loading import Loaded, piped

@@ -1,24 +1,35 @@
-"""The arguments of `clquant palette`, and the engine and the dither that they describe."""
+"""The arguments of `clquant palette`, and the engine, the dither and the work on a picture that they describe."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import clquant
 from clquant import images, params
-from clquant.cli import common, executors
+from clquant.cli import common, executors, large
 from clquant.cli.common import given_palette, option
+from clquant.cli.inputs import Pair
 from clquant.color import order
 from clquant.color.formats.embedded import LVGL_VERSIONS
+from clquant.color.formats.names import SMALL_DISPLAYS, SOURCES
+from clquant.color.indexed import IndexedImage
+from clquant.color.palette import Palette
 from clquant.dithering.error_filters import FILTERS
 from clquant.dithering.threshold_maps import ORDERED
-from clquant.images.tiff import geo_files
-from clquant.runtime import CommandQueue, InvalidArgument, PictureError
+from clquant.images import lazy
+from clquant.images.decode import narrowed
+from clquant.images.tiff import geo, geo_files
+from clquant.palette import engine
+from clquant.palette.sixel import shown_palette
+from clquant.runtime import CommandQueue, FileError, InvalidArgument, PictureError
 from clquant.video.writing import DELAYS_MS
 
 EFFORTS = ("fast", "medium", "normal", "small")
 ALPHA_CHOICES = ("palette", "binary", "dithered")
+FEWEST_COLORS = 2
 MOST_COLORS = 256  # without -k
 METHODS = {"kmeans": "KMeansPalette", "neuquant": "NeuQuantCL", "spatial": "SpatialPalette"}  # classes of `clquant`
 # Parameters of k-means by ``--effort``; the others leave the engine's own.
@@ -151,9 +162,8 @@ def check(args: argparse.Namespace) -> None:
         raise InvalidArgument(f"--use takes a palette as it is; --{name} would learn one")
     of_method = {"sample_factor": "neuquant", "sequential": "neuquant", "color_format": "kmeans"}
     for name, method in of_method.items():
-        if common.is_given(args, name) and args.method != method:
-            option = "--" + name.replace("_", "-")
-            raise InvalidArgument(f"{option} is given with --method {args.method}; allowed: with --method {method}")
+        if args.method != method:
+            common.refuse(args, [name], f"with --method {args.method}; allowed: with --method {method}")
     of_dithers = {"strength": {*ORDERED, *FILTERS}, "sharpness": {"search"}, "serpentine": {*FILTERS}}
     for name, dithers in of_dithers.items():
         if common.is_given(args, name) and args.dither not in dithers:
@@ -169,11 +179,31 @@ def check(args: argparse.Namespace) -> None:
             raise InvalidArgument("--max-bytes learns a palette for each input by k-means; allowed: without the others")
     if args.animate is not None:
         params.integer("--animate", args.animate, *DELAYS_MS)
-        for name in ("show", "skip_if_larger"):
-            if getattr(args, name):
-                raise InvalidArgument(f"--{name.replace('_', '-')} and --animate are given; allowed: one of them")
+        common.refuse_both(args, ["show", "skip_if_larger"], "animate")
         if args.save_palette and not (args.shared or args.use is not None):
             raise InvalidArgument("--save-palette with --animate needs --shared: each frame would have its own palette")
+
+
+def check_bands(args: argparse.Namespace, pairs: Sequence[Pair]) -> None:
+    """Refuse options that do not go with results that are written by bands, or go with those alone."""
+    lazy.memory_bytes(args.memory)
+    banded, whole = large.split(args, pairs)
+    for name in ("memory", "resume"):
+        if getattr(args, name) and not banded:
+            raise InvalidArgument(f"--{name} goes with results that end in .zarr or .tif")
+    has_layout = bool(args.cog or args.overviews is not None)
+    if has_layout and (whole or not all(large.is_tiff(target or "") for _, target in banded)):
+        name = "cog" if args.cog else "overviews"
+        raise InvalidArgument(f"--{name} goes with results that end in .tif, of files")
+    if not banded:
+        return
+    target = banded[0][1]
+    if has_layout and not geo.is_installed():
+        raise FileError(f"cannot write {target!r}: rasterio is not installed (pip install clquant[geo])")
+    if args.use is None and args.method == "spatial":
+        raise InvalidArgument(f"--method is {args.method}; allowed for {target!r}, read in parts: kmeans, neuquant")
+    if args.order == "popularity":
+        raise InvalidArgument(f"--order popularity needs the whole picture, but {target!r} is written in parts")
 
 
 def ditherer(args: argparse.Namespace) -> Any:
@@ -222,7 +252,7 @@ def colors(args: argparse.Namespace) -> int:
     return MOST_COLORS if args.colors is None else int(args.colors)
 
 
-def weights(args: argparse.Namespace, pictures: list[Any]) -> list[Any] | None:
+def weight_maps(args: argparse.Namespace, pictures: list[Any]) -> list[Any] | None:
     """Read the map of ``--weights``, once for each picture."""
     if args.weights is None:
         return None
@@ -235,3 +265,74 @@ def weights(args: argparse.Namespace, pictures: list[Any]) -> list[Any] | None:
             height, width = gray.shape[:2]
             raise PictureError(f"--weights is {width}x{height}, but a picture is {picture.shape[1]}x{picture.shape[0]}")
     return [gray[:, :, 0]] * len(pictures)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Checked arguments, with the palette of ``--use`` and the value of ``dither=``."""
+
+    args: argparse.Namespace
+    queue: CommandQueue
+    palette: Palette | None
+    dither: Any
+
+    def quantize(self, picture: Any, palette: Palette, label: str, as_shown: bool, there: Any = None) -> IndexedImage:
+        """Map one picture to a palette; `there` is the same, on its way to the device."""
+        if picture.shape[2] == 4 and not narrowed(picture[:, :, 3]).all():
+            palette = palette.with_transparent()
+        if as_shown:
+            palette = shown_palette(palette)
+        given = picture if there is None else there
+        how = {"color_space": self.args.space, "dither": self.dither, "queue": self.queue}
+        with common.progress_bar(self.args, label) as progress:
+            result = engine.quantize(given, palette, progress=progress, **how)
+        return result if self.args.order == "fitted" else result.sorted(self.args.order)
+
+    def learn(self, pictures: list[Any], label: str, most: int | None = None) -> Palette:
+        """Return the palette of ``--use``, or else learn one of some pictures together."""
+        if self.palette is not None:
+            return self.palette
+        made = learner(self.args, self.queue, most)
+        bound = {} if self.args.memory is None else {"memory": self.args.memory}
+        weights = weight_maps(self.args, pictures)
+        with common.progress_bar(self.args, f"palette of {label}") as progress:
+            if self.args.psnr is None and self.args.mse is None:
+                made.fit(pictures, weights, progress=progress, **bound)
+            else:
+                target = {"target_psnr": self.args.psnr, "max_mse": self.args.mse}
+                made.fit_quality(pictures, **target, sample_weight=weights, progress=progress)
+        palette: Palette = made.palette_
+        return palette
+
+    def encoded(self, result: IndexedImage, kind: str, kept: dict[str, Any]) -> bytes:
+        """Encode a result as ``--effort``, ``--compression``, ``--lvgl`` and ``--color-format`` say."""
+        more: dict[str, Any] = {}
+        if kind == "PNG":
+            more["effort"] = "normal" if self.args.effort == "medium" else self.args.effort
+        if kind in SMALL_DISPLAYS and self.args.lvgl is not None:
+            more["lvgl"] = self.args.lvgl
+        elif kind in SOURCES:
+            more["color_format"] = self.args.color_format
+        return result.to_bytes(kind, **kept, **common.compression(self.args, kind), **more)
+
+    def within_bytes(
+        self, picture: Any, kind: str, label: str, kept: dict[str, Any], there: Any
+    ) -> tuple[IndexedImage, bytes]:
+        """Find the result of the most colours, up to ``--colors``, whose file has at most ``--max-bytes`` bytes."""
+        # Bisection: a file of more colours is taken to be no smaller.
+        low, high = FEWEST_COLORS, colors(self.args)
+        best: tuple[IndexedImage, bytes] | None = None
+        count = high
+        while low <= high:
+            palette = self.learn([there], label, count)
+            result = self.quantize(picture, palette, label, as_shown=kind == "SIXEL", there=there)
+            data = self.encoded(result, kind, kept)
+            if len(data) <= self.args.max_bytes:
+                best, low = (result, data), count + 1
+            else:
+                high = min(count, len(result.palette)) - 1
+            count = (low + high + 1) // 2
+        if best is None:
+            allowed = f"{len(data)}, which it takes in {FEWEST_COLORS} colours, or more"
+            raise PictureError(f"--max-bytes is {self.args.max_bytes}; allowed for this picture: {allowed}")
+        return best

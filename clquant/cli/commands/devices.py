@@ -1,4 +1,7 @@
-"""`clquant devices --check`: golden jobs on each device, each in a process of its own, which may crash or hang."""
+"""`clquant devices`: what OpenCL devices there are, which one is used, and which give the right results.
+
+``--check`` runs golden jobs on each device, each in a process of its own, which may crash or hang.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,77 @@ import sys
 from typing import Any
 
 from clquant import check, runtime
-from clquant.cli import streams
+from clquant.cli import common, streams
+from clquant.cli.common import option
 from clquant.cli.table import Table
 from clquant.images import files
 from clquant.runtime import InvalidArgument
 from clquant.runtime.device import fitness
+from clquant.runtime.device.discovery import DEVICE_VARIABLE
+
+HELP = "list the OpenCL devices there are"
+
+EPILOG = """Name a device to any command by its number, by gpu, cpu or accelerator, or by a
+part of its name; the variable CLQUANT_DEVICE does the same for all of them:
+  clquant palette photo.jpg --device nvidia
+  clquant devices --check                        golden jobs of every engine
+  clquant devices --check --report report.json   versions, hashes and times
+Exit code 1 if a device is unfit: it is used last and with a warning from then
+on, until its driver changes or it passes. Attach a report to your issue."""
 
 SECONDS = 600
 PORTABLE = "CLQUANT_VARIANT=portable"
 
 
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.epilog = EPILOG
+    parser.add_argument("--json", dest="as_json", action="store_true", help="print JSON")
+    option(parser, "--check", "run a golden job of every engine on each device")
+    option(parser, "--only NUMBER", "with --check: this device alone", type=int)
+    option(parser, "--report FILE", "with --check: write what was found to a JSON file")
+    option(parser, "--in-process", argparse.SUPPRESS)
+
+
 def run(args: argparse.Namespace) -> int:
+    """List the devices, or check them."""
+    if args.check:
+        return _check(args)
+    common.refuse(args, ("only", "report"), "without --check; allowed: with --check")
+    there = runtime.list_devices()
+    default, note = None, ""
+    try:
+        default = runtime.default_device()
+    except runtime.NoDeviceError:
+        if not there:
+            raise
+        # A name that fits no device is no error here: the list shows what there is.
+        wanted = next(name for name in (DEVICE_VARIABLE, "PYOPENCL_CTX") if os.environ.get(name))
+        note = f"No default: {wanted}={os.environ[wanted]} names none of these."
+    defects = ((n, fitness.unfit(device)) for n, device in enumerate(there))
+    notes = [f"{n}: unfit: {defect} (clquant devices --check)." for n, defect in defects if defect]
+    note = "\n".join([*notes, *([note] if note else [])])
+    columns = {name: name for name in ("number", "default", "device", "platform", "driver", "units")}
+    columns |= {"number": "", "default": "*", "memory": "memory, MiB", "largest": "largest buffer, MiB"}
+    table = Table("OpenCL devices, best first; * is used by default", {**columns, "group": "work-group"}, note)
+    for number, device in enumerate(there):
+        limits = runtime.Limits.of(device)
+        table.add(
+            number=number,
+            default="*" if device == default else "",
+            device=device.name.strip(),
+            platform=device.platform.name.strip(),
+            driver=device.driver_version.strip(),
+            units=limits.compute_units,
+            memory=limits.global_memory >> 20,
+            largest=limits.max_alloc >> 20,
+            group=limits.work_group,
+        )
+    streams.write_text((json.dumps(table.as_dict(), indent=1) if args.as_json else table.text()) + "\n")
+    return 0
+
+
+def _check(args: argparse.Namespace) -> int:
     """Check all devices, or one; 1 if any is unfit."""
     there = runtime.list_devices()
     if not there:
@@ -48,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
         streams.write_text(text)
     else:
         streams.write_text("\n".join(f"{name}: {value}" for name, value in machine.items()) + "\n\n")
-        streams.write_text("\n".join(_table(report).text() for report in reports))
+        streams.write_text("\n".join(_outcome_table(report).text() for report in reports))
     return 0 if passed else 1
 
 
@@ -94,7 +157,7 @@ def _outcomes(number: int, environment: dict[str, str]) -> tuple[list[dict[str, 
     return jobs, ", ".join(wrong)
 
 
-def _table(report: dict[str, Any]) -> Table:
+def _outcome_table(report: dict[str, Any]) -> Table:
     verdict = report.get("note") or (f"UNFIT: {report['unfit']}" if report["unfit"] else "fit")
     table = Table(
         f"{report['number']}: {report['device']}, driver {report['driver']}, {report['version']}",
