@@ -13,7 +13,7 @@ from clquant.color.formats import parallel
 from clquant.color.space_tables import TO_LMS, linear_table
 from clquant.images import ImageLike, lazy
 from clquant.quality.definitions import Float, Numbers, blurred, gaussian, rounded
-from clquant.quality.pair import Pair, pieces
+from clquant.quality.pair import Pair
 from clquant.runtime import CommandQueue, InvalidArgument
 
 FORMULAS = ("ciede2000", "oklab")
@@ -122,14 +122,11 @@ def _mean_difference(pair: Pair, formula: str, window: Float, queue: CommandQueu
     """Mean difference of a pair of pictures behind a blur with a window of odd length."""
     params.choice("formula", formula, FORMULAS)
     reach, end = len(window) // 2, 0
-    sums = []
-    for piece in pieces(pair, 2 * reach):
-        pictures = piece.on_host(queue)
-        begin = max(end - 2 * reach, 0)
-        end = begin + piece.height
-        low = reach if begin else 0
-        high = piece.height - (reach if end < pair.height else 0)
-        step = max(1, BAND_PIXELS // pair.width)
+    step, sums = max(1, BAND_PIXELS // pair.first.width), list[float]()
+    for pictures in pair.bands(queue, 2 * reach):
+        begin, height = max(end - 2 * reach, 0), len(pictures[0])
+        end = begin + height
+        low, high = reach if begin else 0, height - (reach if end < pair.first.height else 0)
         bands = [slice(row, min(row + step, high)) for row in range(low, high, step)]
         sums += parallel.in_threads(partial(_sum_of_band, pictures, bands, window, formula), len(bands))
     return rounded(math.fsum(sums) / pair.first.pixels)

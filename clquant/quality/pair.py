@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,58 +30,37 @@ class Pair:
     shape: tuple[int, ...]
     levels: bool = True  # of 8 bits, which a device compares
 
-    @property
-    def height(self) -> int:
-        """Rows."""
-        return self.first.height
-
-    @property
-    def width(self) -> int:
-        """Pixels per row."""
-        return self.first.width
-
     def open(self, queue: CommandQueue | None) -> Session:
         """A session on `queue`, else on the queue of what is on a device already."""
         return open_session(queue, images.device_arrays([self.first, self.second]))
 
     def on_host(self, queue: CommandQueue | None) -> tuple[Numbers, Numbers]:
         """Both as arrays (H, W, C) on the host."""
-        if self.first.array is not None and self.second.array is not None:
-            return self.first.array, self.second.array
-        session = self.open(queue)
-        return self.first.on_host(session), self.second.on_host(session)
+        return self._on_host(self.first, queue), self._on_host(self.second, queue)
+
+    def _on_host(self, picture: Picture, queue: CommandQueue | None) -> Numbers:
+        return picture.array if picture.array is not None else picture.on_host(self.open(queue))
+
+    def bands(self, queue: CommandQueue | None, overlap: int = 0) -> Iterator[tuple[Numbers, Numbers]]:
+        """Rows of both on the host, from top to bottom; bands of lazy pictures share `overlap` rows."""
+        pictures = [self.first] if self.second is self.first else [self.first, self.second]
+        readers = [one.lazy.rows if one.lazy is not None else _reader(self._on_host(one, queue)) for one in pictures]
+        begin, height = 0, self.first.height
+        rows = min((one.lazy.rows_at_once(0) for one in pictures if one.lazy is not None), default=height)
+        rows = max(rows, overlap + 1)
+        for end in [*range(rows, height, rows), height]:
+            band = [read(begin, end) for read in readers]
+            yield band[0], band[-1]
+            begin = max(end - overlap, 0)
 
     def reduced(self, job: flow.Reduce, queue: CommandQueue | None) -> Any:
         """The value of a reduction of both."""
         return job.finish(flow.state_of(self.open(queue), [self.first, self.second], job, Progress(None)))
 
 
-def pieces(pair: Pair, overlap: int = 0) -> Iterator[Pair]:
-    """Yield a pair as pairs in memory, from top to bottom; one in memory or on a device as a whole."""
-    readers = [one.lazy for one in (pair.first, pair.second) if one.lazy is not None]
-    if not readers:
-        yield pair
-        return
-    rows = max(min(reader.rows_at_once(0) for reader in readers), overlap + 1)
-    begin = 0
-    for end in [*range(rows, pair.height, rows), pair.height]:
-        one = _rows(pair.first, begin, end)
-        other = one if pair.second is pair.first else _rows(pair.second, begin, end)
-        yield replace(pair, first=one, second=other, shape=(end - begin, *pair.shape[1:]))
-        begin = max(end - overlap, 0)
-
-
-def _rows(picture: Picture, begin: int, end: int) -> Picture:
-    """Rows of a picture, which are in memory or on the device."""
-    array = picture.array if picture.lazy is None else picture.lazy.rows(begin, end)
-    device = picture.device_array
-    return replace(
-        picture,
-        height=end - begin,
-        array=array if array is None or picture.lazy is not None else array[begin:end],
-        device_array=None if device is None else device[begin:end],
-        lazy=None,
-    )
+def _reader(array: Numbers) -> Callable[[int, int], Numbers]:
+    """Rows of an array, as `LazyRows.rows` reads them."""
+    return lambda begin, end: array[begin:end]
 
 
 def host_rows(
@@ -89,11 +68,11 @@ def host_rows(
 ) -> tuple[int, int, Iterator[tuple[Numbers, Numbers]]]:
     """Height and width of two pictures, and the rows of both as arrays on the host, from top to bottom."""
     pair = as_pair(original, result, memory)
-    return *picture_shape(pair.shape), (piece.on_host(queue) for piece in pieces(pair))
+    return *picture_shape(pair.shape), pair.bands(queue)
 
 
 def as_pair(original: Samples, result: Samples, memory: Any = None) -> Pair:
-    """Check two pictures; lazy ones of 8-bit samples stay where they are, for `pieces`."""
+    """Check two pictures; lazy ones of 8-bit samples stay where they are, for `Pair.bands`."""
     bound = lazy.memory_bytes(memory)
     given = [_samples(name, one) for name, one in zip(_NAMES, (original, result), strict=True)]
     shapes = [tuple(int(side) for side in one.shape) for one in given]
@@ -102,7 +81,8 @@ def as_pair(original: Samples, result: Samples, memory: Any = None) -> Pair:
         raise InvalidArgument(f"original and result must be non-empty and of one shape, got {got}")
     levels = all(one.dtype == np.uint8 for one in given)
     if not levels:
-        given = [params.array(name, _whole(one), "numbers", "buif") for name, one in zip(_NAMES, given, strict=True)]
+        given = [one[...] if lazy.is_lazy(one) else one for one in given]
+        given = [params.array(name, one, "numbers", "buif") for name, one in zip(_NAMES, given, strict=True)]
     first, second = (_picture(one, name, bound // 2) for name, one in zip(_NAMES, given, strict=True))
     return Pair(first, first if given[1] is given[0] else second, shapes[0], levels)
 
@@ -119,15 +99,10 @@ def _samples(name: str, given: Any) -> Any:
     if isinstance(given, Array) and given.dtype == np.uint8 and given.flags.c_contiguous and given.queue is not None:
         return given
     if lazy.is_lazy(given):
-        return given if given.dtype == np.uint8 and given.ndim in (2, 3) else _whole(given)
+        return given if given.dtype == np.uint8 and given.ndim in (2, 3) else np.asarray(given[...])
     if hasattr(given, "__dlpack__") and not isinstance(given, np.ndarray):  # it may have no other way, or be on a GPU
         given = foreign.as_array(given, name)
     return params.array(name, given, "numbers", "buif")
-
-
-def _whole(given: Any) -> Any:
-    """Read a lazy picture whole."""
-    return np.asarray(given[...]) if lazy.is_lazy(given) else given
 
 
 def _shown(name: str, given: PIL.Image.Image | str | os.PathLike[str]) -> Any:
