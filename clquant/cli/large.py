@@ -76,11 +76,10 @@ def picture(args: argparse.Namespace, source: Source) -> Any:
         from clquant.dask.parts import opened as opened_by_workers  # an extra
 
         spread = opened_by_workers(source.path)
-        if spread.ndim == 3 and spread.shape[2] == 1:
-            return spread[:, :, 0]
-        if not is_gray or spread.ndim == 2:
+        spread = spread[:, :, None] if spread.ndim == 2 else spread
+        if not is_gray or spread.shape[2] == 1:
             return spread
-        return spread.map_blocks(luma, drop_axis=2, dtype=np.uint8, meta=np.empty((0, 0), np.uint8))
+        return spread.map_blocks(luma, chunks=(*spread.chunks[:2], (1,)), meta=np.empty((0, 0, 0), np.uint8))
     opened: Any = lazy.opened(source.path) if is_gray else None
     return source.path if opened is None or len(opened.shape) == 2 or opened.shape[2] == 1 else Gray(opened)
 
@@ -90,14 +89,14 @@ class Gray:
 
     def __init__(self, source: Any) -> None:
         self._source = source
-        self.shape = tuple(source.shape[:2])
-        self.dtype, self.ndim = np.dtype(np.uint8), 2
-        self.chunks = tuple(getattr(source, "chunks", None) or ())[:2] or None
+        self.shape = (*source.shape[:2], 1)
+        self.dtype, self.ndim = np.dtype(np.uint8), 3
+        self.chunks = (*source.chunks[:2], 1) if getattr(source, "chunks", None) else None
 
     def __getitem__(self, where: Any) -> npt.NDArray[np.uint8]:
         return luma(np.asarray(self._source[where]))
 
 
 def luma(pixels: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """Rec. 601 luma of pixels, as Pillow has it."""
-    return np.asarray(PIL.Image.fromarray(narrowed(pixels)).convert("L"))
+    """Rec. 601 luma (H, W, 1) of colours, as Pillow has it."""
+    return np.asarray(PIL.Image.fromarray(narrowed(pixels)).convert("L"))[:, :, None]

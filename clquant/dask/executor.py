@@ -45,7 +45,8 @@ def run(job: flow.Map, image: Any, out: Any, about: About, report: Progress) -> 
 
 def figure(job: flow.Reduce, last: Callable[[Any], float], original: Any, result: Any) -> Any:
     """Build the lazy float64 number of a reduction of two pictures: `last` of its value."""
-    a, b = da.asarray(original), da.asarray(result)
+    given = map(da.asarray, (original, result))
+    a, b = (one[:, :, 0] if one.ndim == 3 and one.shape[2] == 1 else one for one in given)
     known = all(side > 0 for one in (a, b) for side in one.shape)  # not if it is nan
     if not known or a.shape != b.shape or a.ndim not in (2, 3):
         raise InvalidArgument(f"original and result must be pictures of one known shape, got {a.shape} and {b.shape}")

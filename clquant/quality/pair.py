@@ -76,6 +76,7 @@ def as_pair(original: Samples, result: Samples, memory: Any = None) -> Pair:
     bound = lazy.memory_bytes(memory)
     given = [_samples(name, one) for name, one in zip(_NAMES, (original, result), strict=True)]
     shapes = [tuple(int(side) for side in one.shape) for one in given]
+    shapes = [shape[:2] if len(shape) == 3 and shape[2] == 1 else shape for shape in shapes]
     if shapes[0] != shapes[1] or 0 in shapes[0] or not shapes[0]:
         got = f"{shapes[0]} and {shapes[1]}"
         raise InvalidArgument(f"original and result must be non-empty and of one shape, got {got}")
@@ -118,7 +119,7 @@ def _picture(samples: Any, name: str, memory: int) -> Picture:
         return samples
     shape = samples.shape
     height, width, channels = (*shape, 1, 1)[:3] if len(shape) <= 3 else (shape[0], int(np.prod(shape[1:])), 1)
-    gray = len(shape) != 3
+    gray = len(shape) != 3 or channels == 1
     if lazy.is_lazy(samples):
         return Picture(height, width, channels, gray, lazy=lazy.LazyRows(samples, name, memory))
     if isinstance(samples, Array):

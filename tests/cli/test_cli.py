@@ -83,6 +83,12 @@ def test_folders_and_many_files(folder, capsys):
     assert len(capsys.readouterr().err.splitlines()) == 5
 
 
+@pytest.mark.parametrize("command", [["halftone"], ["halftone", "--gray"], ["quadtree"], ["vq", "encode", "-n", "4"]])
+def test_tall_gray_files_are_pictures(folder, command):
+    PIL.Image.fromarray(np.arange(1400).reshape(700, 2).astype(np.uint8)).save("tall.png")
+    ran(*command, "tall.png", "-o", "o.clvq" if "vq" in command else "o.png", "-q")
+
+
 @pytest.mark.parametrize("suffix", ["gif", "webp", "jpg", "six"])
 def test_output_by_suffix(folder, suffix):
     ran("palette", "clear.png", "-k", "6", "-o", f"o.{suffix}", "-q")

@@ -36,6 +36,8 @@ def test_figures_are_those_of_whole_pictures(shape: Any, chunks: Any) -> None:
             assert float(found) == figure(first, second)
         assert float(figure(second, lazy)) == figure(second, first)
     assert float(quality.psnr(lazy, lazy)) == float("inf")
+    if len(shape) == 2:
+        assert float(quality.mse(lazy[:, :, None], second)) == quality.mse(first, second)
 
 
 def test_pairs_that_do_not_fit_are_refused() -> None:

@@ -171,6 +171,14 @@ def test_device_arrays_and_pictures_in_bands_give_the_same(queue, rng, measure, 
     assert measure(first, second, queue=queue) == expected
 
 
+def test_a_single_channel_is_gray(queue, rng):
+    one, other = rng.integers(0, 256, (2, 24, 21), np.uint8)
+    for measure in MEASURES:
+        expected = measure(one, other, queue=queue)
+        assert measure(one[..., None], other, queue=queue) == expected
+        assert measure(one[..., None], other[..., None], queue=queue) == expected
+
+
 def test_what_cannot_be_compared_is_refused(queue):
     one, other = harness.synthetic_photo(16, 24), harness.synthetic_photo(16, 25)
     for measure in MEASURES:

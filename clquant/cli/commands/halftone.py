@@ -105,12 +105,7 @@ def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loade
         return None
     how: dict[str, Any] = {"keeps": True, "keep_profile": args.icc == "keep", "max_bits": 16}
     loaded = load_still(args, source, "halftones are of one picture", **how)
-    pixels = loaded.pixels
-    if args.gray and pixels.shape[2] > 1:
-        pixels = large.luma(pixels)
-    elif pixels.shape[2] == 1:
-        pixels = pixels[:, :, 0]
-    return replace(loaded, pixels=pixels)
+    return replace(loaded, pixels=large.luma(loaded.pixels)) if args.gray and loaded.pixels.shape[2] > 1 else loaded
 
 
 def _one(halftoner: PinwheelHalftoner, item: Item, loaded: Loaded | None) -> batch.Finish:

@@ -97,9 +97,8 @@ def _one(builder: QuadtreeBuilder, trees: dict[Source, str], item: Item, found: 
     if isinstance(found, Quadtree):
         tree = found
     else:
-        pixels = found.pixels[:, :, 0] if found.pixels.shape[2] == 1 else found.pixels
         with item.working() as progress:
-            tree = builder.build(pixels, progress=progress)
+            tree = builder.build(found.pixels, progress=progress)
     data = _animation(tree, args) if args.gif else _drawn(tree, args, item.place)
     figures = tree.compression() if common.is_reported(args) else {}
 

@@ -261,5 +261,4 @@ def _check_kind(source: Source) -> None:
 
 def _pixels(args: argparse.Namespace, source: Source) -> Picture:
     array: Picture = load_still(args, source, "coded are single pictures").pixels
-    array = array[:, :, 0] if array.shape[2] == 1 else array
-    return large.luma(array) if args.gray else array
+    return large.luma(array) if args.gray and array.shape[2] > 1 else array
