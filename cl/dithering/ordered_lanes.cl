@@ -1,12 +1,68 @@
 /* dithering/ordered.cl's dithering in the shape that CPUs run fast (mapping/candidates_lanes.h); the same result bit
- * for bit.
+ * for bit. All neighbours of an entry are weighed at once, in lanes.
  *
- * A memo's entry holds a colour and its answer.
+ * A memo's entry holds a colour and its answer. Constants: those of dithering/ordered.cl.
  */
 #define WORDS (1 + (2 + 2 * sizeof(INDEX) + 3) / 4)
 #include "mapping/memo.h"
 #include "dithering/reach.h"
-#include "dithering/ordered.h"
+
+/* Eight neighbours b of an entry a (`mixes_in_lanes` of clquant/dithering/mixes.py): what dithering/ordered.cl has of
+ * each, `least` twice, plus 1 where b is darker than a; their gaps to a; their values over black. Where a has fewer
+ * neighbours, always in the last lane of the last eight, weights are 0. */
+typedef struct {
+    int8 weights[DIMS];
+    int8 square;
+    int8 spread;
+    ushort8 entry;
+    ushort8 least;
+    ushort8 gap;
+    ushort8 values[DIMS];
+} Mixes;
+#define BLOCKS ((NEIGHBOURS + LANES - 1) / LANES)
+
+/* The shares f of neighbours, in 1/2^16, rounded down: below 2^30, as errors are below 2^12 and weights below 2^26. */
+int8 shares(const int *error, __global const Mixes *mixes)
+{
+    long8 sum = 0;
+#pragma unroll
+    for (int d = 0; d < DIMS; d++)
+        sum += (long)error[d] * convert_long8(mixes->weights[d]);
+    return convert_int8(sum >> (long8)8);
+}
+
+/* What orders neighbours of such shares: the cost times 16, plus `number` + 0, 1, ... Factors fit 32 bits, which CPUs
+ * multiply at once. */
+long8 costs(int8 share, __global const Mixes *mixes, int number)
+{
+    const int8 h = share >> 8, beyond = 512 * h - 65536;
+    const int8 one = share < 65536 ? 256 * h : beyond, two = share < 65536 ? h * h : beyond;
+    const long8 cost = convert_long8(one) * convert_long8(mixes->spread) -
+                       convert_long8(two) * convert_long8(mixes->square + mixes->spread);
+    return cost * 16 + ((long8)(0, 1, 2, 3, 4, 5, 6, 7) + (long)number);
+}
+
+#define ABS(x) max(x, -(x))
+
+/* The gaps of a colour to neighbours. */
+int8 gaps(int4 color, __global const Mixes *mixes)
+{
+#if SPACE_ALPHA
+    const int4 over_black = (int4)(convert_int3(OVER_WHITE(convert_uint3(color.xyz * color.w))), color.w);
+#else
+    const int4 over_black = color;
+#endif
+    int8 step[DIMS];
+    step[0] = convert_int8(mixes->values[0]) - over_black.x;
+    step[1] = convert_int8(mixes->values[1]) - over_black.y;
+    step[2] = convert_int8(mixes->values[2]) - over_black.z;
+    int8 off = max(max(ABS(step[0]), ABS(step[1])), ABS(step[2]));
+#if SPACE_ALPHA
+    const int8 alpha = convert_int8(mixes->values[3]) - over_black.w;
+    off = max(max(off, ABS(alpha)), max(max(ABS(step[0] - alpha), ABS(step[1] - alpha)), ABS(step[2] - alpha)));
+#endif
+    return off;
+}
 
 /* A colour's whole answer: one of two entries stands at the numbers of the mask below `from`, the other from it on. */
 typedef struct {
@@ -15,47 +71,76 @@ typedef struct {
     INDEX above;
 } Answer;
 
-Answer answer_of(int4 point, int4 color, int first, __global const int4 *points, __global const int4 *colors,
-                 __global const Mix *mixes, int speck, int values, int strength)
+/* The answer for a colour whose first entry has the gap `off` to it. */
+Answer answer_of(int4 error, int4 color, int first, int off, __global const Mixes *mixes, int speck, int values,
+                 int strength)
 {
-    const Second second = second_of(point, color, first, points, colors, mixes, speck, values, strength);
-    const int darker = is_darker(second.entry, first, points);
-    Answer answer = {0, (INDEX)first, (INDEX)(second.often ? second.entry : first)};
-    if (second.often > 0 && second.often < values) {
-        answer.from = (ushort)(darker ? values - second.often : second.often);
-        answer.below = (INDEX)(darker ? first : second.entry);
-        answer.above = (INDEX)(darker ? second.entry : first);
+    const int errors[4] = {error.x, error.y, error.z, error.w};
+    int8 share[BLOCKS];
+    long8 cost = LONG_MAX;
+    mixes += BLOCKS * first;
+    for (int b = 0; b < BLOCKS; b++) {
+        share[b] = shares(errors, mixes + b);
+        int8 drawn = share[b] > 0;
+        if (off <= speck && any(convert_int8(mixes[b].gap) > speck - off)) {
+            const long8 gain = convert_long8(min(share[b], 65536)) * convert_long8(mixes[b].square);
+            drawn &= (gaps(color, mixes + b) <= speck) | convert_int8(gain >= PENALTY * 65536L);
+        }
+        const long8 order = convert_long8(drawn) ? costs(share[b], mixes + b, LANES * b) : (long8)LONG_MAX;
+        cost = order < cost ? order : cost;
     }
+    const long4 four = cost.lo < cost.hi ? cost.lo : cost.hi;
+    const long2 two = four.lo < four.hi ? four.lo : four.hi;
+    const int number = (int)min(two.x, two.y) & (BLOCKS * LANES - 1), lane = number % LANES;
+    mixes += number / LANES;
+    const int packed = ((__global const ushort *)&mixes->least)[lane], least = packed >> 1;
+    const uint f = (uint)max(min(((int *)share)[number], 65536) - least, 0);
+    const long shown = least ? (f << 16) / (uint)(65536 - least) : f;
+    const int often = (int)((shown * strength * values + (1 << 23) - 1) >> 24);
+    const INDEX second = (INDEX)(often > 0 ? ((__global const ushort *)&mixes->entry)[lane] : first);
+    const int last = (packed & 1) | (often == values);
+    const Answer answer = {(ushort)(last ? values - often : often), last ? (INDEX)first : second,
+                           last ? second : (INDEX)first};
     return answer;
 }
 
-/* The answers for colours, into their slots. */
+/* The answers for colours, into their slots. Loops are short so that searches of several colours overlap. */
 void answer(const uint *keys, uint n, __global uint *memo, int bits, __global const int4 *points,
-            __global const int4 *colors, __global const Mix *mixes, int n_entries, int speck, int values, int strength,
-            __global const int *tables, __global const uint2 *spans, __global const short *blocks, int4 grid, int shift)
+            __global const int4 *colors, __global const Mixes *mixes, int n_entries, int speck, int values,
+            int strength, __global const int *tables, __global const uint2 *spans, __global const short *blocks,
+            int4 grid, int shift)
 {
-    int point[4][CHUNK];
+    int point[4][CHUNK], first[CHUNK], off[CHUNK];
     uint cells[CHUNK];
     find_cells(keys, n, tables, grid, shift, point, cells);
+    for (uint i = 0; i < n; i++)
+        first[i] = (int)nearest_in_lanes(&point[0][i], CHUNK, keys[i], spans[cells[i]], blocks);
     for (uint i = 0; i < n; i++) {
         const int4 color = unpacked_color(keys[i]);
-        const int nearest = (int)nearest_in_lanes(&point[0][i], CHUNK, keys[i], spans[cells[i]], blocks);
         const int4 p = (int4)(point[0][i], point[1][i], point[2][i], point[3][i]);
-        const int first = first_of(p, color, nearest, points, colors, n_entries, speck);
+        off[i] = gap(color, colors[first[i]]);
+        if (off[i] > speck) {
+            first[i] = entry_in_reach(p, color, points, colors, n_entries, speck);
+            off[i] = gap(color, colors[first[i]]);
+        }
+    }
+    for (uint i = 0; i < n; i++) {
+        const int4 error = (int4)(point[0][i], point[1][i], point[2][i], point[3][i]) - points[first[i]];
         __global uint *entry = memo + memo_slot(keys[i], bits);
         entry[0] = keys[i];
-        *(__global Answer *)(entry + 1) = answer_of(p, color, first, points, colors, mixes, speck, values, strength);
+        *(__global Answer *)(entry + 1) =
+            answer_of(error, unpacked_color(keys[i]), first[i], off[i], mixes, speck, values, strength);
     }
 }
 
 /* One of two entries per pixel.
  * NDRange: 1-D, any size; a work-item takes a run of rows and remembers the answers for their colours. pixels
  * (n, CHANNELS) uchar; out (n) INDEX; memo (work-items, 2^(3 memo_bits), WORDS) uint, scratch; memo_bits 1 to 8; points
- * (k, 4) int coordinates and colors (k, 4) int 8-bit values of the palette;
+ * (k, 4) int coordinates and colors (k, 4) int 8-bit values of the palette; mixes (k, BLOCKS);
  * the other arguments are those of dithering/ordered.cl. */
 __kernel void dither_ordered(LANE_PARAMETERS, __global const uchar *restrict pixels, __global INDEX *restrict out,
                              ulong n, __global uint *restrict memo, int memo_bits, __global const int4 *points,
-                             __global const int4 *colors, __global const Mix *mixes, int n_entries, int speck,
+                             __global const int4 *colors, __global const Mixes *mixes, int n_entries, int speck,
                              uint width, uint first_row, __global const int *mask, uint side, int strength)
 {
     const ulong run = (n + get_global_size(0) - 1) / get_global_size(0);

@@ -6,7 +6,7 @@
  */
 
 /* Entries whose loads do not wait for each other. On CPUs a branch costs less than a gap with alpha. */
-#if defined(SEARCH) && SEARCH == IN_LANES
+#ifdef FOR_CPUS
 #define AT_ONCE 1
 #define IS_NO_NEARER(distance, least) ((distance) >= (least))
 #else

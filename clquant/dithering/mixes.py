@@ -1,4 +1,4 @@
-"""The entries that ordered dithering mixes with another: its nearest, as `cl/dithering/ordered.h` takes them.
+"""The entries that ordered dithering mixes with another: its nearest, as `cl/dithering/ordered.cl` takes them.
 
 An entry may stand beside another only if it is one of the other's nearest, so that the reach of the dithering follows
 the local spacing of the palette: an outlier is not drawn where a gradient passes between entries that are near.
@@ -24,6 +24,10 @@ LEAST_SHARE, LEAST_COLORS = 6554, 7
 """In 1/65536: smaller shares of an entry half of the range away are not drawn by palettes of so many colours."""
 WINDOW, ROWS = 512, 256
 """Entries are compared, `ROWS` at once, with those up to `WINDOW` places away in the order of lightness."""
+LANES = 8
+"""Of `cl/mapping/candidates_lanes.h`."""
+ALPHA_LIGHTNESS = 64
+"""Weight of alpha where entries are ordered by lightness, as SPACE_LIGHTNESS has it."""
 MIX = np.dtype(
     {
         "names": ["weights", "square", "spread", "entry", "least"],
@@ -58,6 +62,44 @@ def mixes(palette: Palette, space: Space) -> npt.NDArray[np.void]:
     if len(palette) >= LEAST_COLORS:
         found["least"] = np.minimum(2 * np.sqrt(length) / space.extent[0], 1) * LEAST_SHARE
     return found
+
+
+def mixes_in_lanes(palette: Palette, space: Space) -> npt.NDArray[np.void]:
+    """`mixes` as (k, blocks) of `Mixes` of `cl/dithering/ordered_lanes.cl`."""
+    found = mixes(palette, space)
+    entry = np.maximum(found["entry"], 0)
+    light = space.coordinates(palette.rgba()) @ np.array((*space.definition.lightness, ALPHA_LIGHTNESS)[: space.dims])
+    values = space.values(palette.rgba()).astype(np.int32)[:, : space.dims]
+    if space.alpha:
+        values[:, :3] = values[:, :3] * values[:, 3:] // space.white
+    step = values[entry] - values[:, None]
+    gaps = np.maximum(abs(step), abs(step - step[..., 3:])) if space.alpha else abs(step)
+    numbers = {
+        "weights": found["weights"][..., : space.dims],
+        "square": found["square"],
+        "spread": found["spread"],
+        "entry": entry,
+        "least": 2 * found["least"] + (light[entry] < light[:, None]),
+        "gap": gaps.max(axis=2),
+        "values": values[entry],
+    }
+    k, neighbours = entry.shape
+    lanes = np.zeros((k, -(-neighbours // LANES)), lane_type(space.dims))
+    for name, given in numbers.items():
+        rows = np.zeros((k, lanes.shape[1] * LANES, lanes.dtype[name].shape[0]), np.int64)
+        rows[:, :neighbours] = given.reshape(k, neighbours, -1)
+        lanes[name] = rows.reshape(k, -1, LANES, rows.shape[2]).swapaxes(2, 3)
+    return lanes
+
+
+def lane_type(dims: int) -> np.dtype[np.void]:
+    """`Mixes` of `cl/dithering/ordered_lanes.cl`, whose size is a multiple of that of int8."""
+    wide = [("weights", np.int32, (dims, LANES)), *((name, np.int32, (1, LANES)) for name in ("square", "spread"))]
+    short = [
+        *((name, np.uint16, (1, LANES)) for name in ("entry", "least", "gap")),
+        ("values", np.uint16, (dims, LANES)),
+    ]
+    return np.dtype([*wide, *short, ("unused", np.uint8, -np.dtype([*wide, *short]).itemsize % 32)])
 
 
 def _neighbours(axes: npt.NDArray[Any], order: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.int32]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from clquant import flow, params
 from clquant.color.palette import Palette
@@ -17,12 +18,14 @@ from clquant.mapping.nearest import launch_lanes
 from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.mapping.pipeline import Nearest
 from clquant.mapping.search import is_cpu, search_of
-from clquant.runtime import Buffer, Scope, Session, Variant
+from clquant.runtime import Scope, Session, Variant
 
 MASKS = ("blue-noise", "bayer")
 FULL_STRENGTH = 256
 FILE = "dithering/ordered.cl"
 LANE_FILE = "dithering/ordered_lanes.cl"
+MEMO_BITS = 6
+"""Of `launch_lanes`, one more than where colours are mapped: an answer takes several times as long to find."""
 MEMO_ENTRY_BYTES = {1: 8, 2: 12}
 """By the bytes of an index."""
 PENALTY_SHARE = {"srgb": 1.75, "linear": 1.3, "oklab": 1.3}
@@ -35,7 +38,7 @@ class OrderedDither(JobDither):
     The first is the nearest entry; the second is one of the six palette entries nearest to the first, so that no pixel
     is farther from its colour than the local spacing of the palette asks for: the one whose mix with the first is
     nearest to the colour, luma counting most, and differs least from pixel to pixel. Of the two the lighter one stands
-    where the mask is below its share of the mix (`cl/dithering/ordered.h` has the equations). Shares below a tenth,
+    where the mask is below its share of the mix (`cl/dithering/ordered.cl` has the equations). Shares below a tenth,
     which are seen as specks, are not drawn by palettes of more than six colours. Unless a palette's colours are widely
     spaced, entries that are off by more than 60 levels in a channel stand only where that gains more than a penalty.
     Pixels do not depend on each other, so a picture that does not change from frame to frame does not flicker, and flat
@@ -114,46 +117,50 @@ class PixelOrdered:
 
     def __init__(self, palette: PaletteOnDevice) -> None:
         self._palette = palette
+        self._constants = bounds.constants(palette.space, PENALTY_SHARE[palette.space.name])
+        self._constants["NEIGHBOURS"] = mixes.NEIGHBOURS[palette.space.alpha]
+
+    def mixes(self) -> npt.NDArray[Any]:
+        """Return the neighbours of all entries as the kernel takes them."""
+        return mixes.mixes(self._palette.palette, self._palette.space).view(np.int32)
+
+    def arguments(self, portion: Portion, mask: MaskOnDevice) -> dict[str, Any]:
+        """Return the kernel's arguments beside those of the search and the pixels, by name."""
+        palette = self._palette
+        own = {
+            "mixes": palette.cached((type(self), "mixes"), lambda: palette.scope.copy_of(self.mixes())),
+            **bounds.penalty(palette),
+            **mask.arguments(portion.picture.width, portion.row0),
+        }
+        if mask.strength == 0:  # nearest entries stay, specks or not
+            own["speck"] = np.int32(palette.space.white)
+        return own
 
     def dither(self, scope: Scope, portion: Portion, mask: MaskOnDevice) -> None:  # noqa: ARG002
         """Queue the dithering of rows of pixels."""
         palette, picture = self._palette, portion.picture
         items, group = (picture.width, portion.row1 - portion.row0), palette.session.tuned("mapping.group")
-        own = {**portion.arguments, **_entries(palette, mask), **mask.arguments(picture.width, portion.row0)}
-        palette.launch(FILE, "dither_ordered", picture.channels, items, group, own, True, True, **_constants(palette))
+        own = {**portion.arguments, **self.arguments(portion, mask)}
+        palette.launch(FILE, "dither_ordered", picture.channels, items, group, own, True, True, **self._constants)
 
 
 class LaneOrdered(PixelOrdered):
-    """Candidates in the lanes of a vector, and each colour of a run of pixels once: the form for CPUs."""
+    """Neighbours in the lanes of a vector, and each colour of a run of pixels once: the form for CPUs."""
+
+    def mixes(self) -> npt.NDArray[Any]:
+        """Return them in lanes; see `PixelOrdered.mixes`."""
+        return mixes.mixes_in_lanes(self._palette.palette, self._palette.space)
 
     def dither(self, scope: Scope, portion: Portion, mask: MaskOnDevice) -> None:
         """Queue a portion; see `PixelOrdered.dither`."""
         palette = self._palette
-        entry_bytes, constants = MEMO_ENTRY_BYTES[palette.index_bytes], _constants(palette)
-        own = {"points": palette.points, "colors": palette.colors, **_entries(palette, mask)}
-        own |= mask.arguments(portion.picture.width, portion.row0)
-        launch_lanes(palette, scope, LANE_FILE, "dither_ordered", portion, entry_bytes, constants, **own)
-
-
-def _entries(palette: PaletteOnDevice, mask: MaskOnDevice) -> dict[str, Any]:
-    """The entries that each one is mixed with, and the specks among them, by the names of kernels' arguments."""
-
-    def send() -> Buffer:
-        return palette.scope.copy_of(mixes.mixes(palette.palette, palette.space).view(np.int32))
-
-    given = {"mixes": palette.cached("mixes", send), **bounds.penalty(palette)}
-    if mask.strength == 0:  # nearest entries stay, specks or not
-        given["speck"] = np.int32(palette.space.white)
-    return given
-
-
-def _constants(palette: PaletteOnDevice) -> dict[str, int]:
-    """Compile-time constants of `cl/dithering/ordered.h`."""
-    return bounds.constants(palette.space, PENALTY_SHARE[palette.space.name])
+        own = {"points": palette.points, "colors": palette.colors, **self.arguments(portion, mask)}
+        memo = MEMO_BITS, MEMO_ENTRY_BYTES[palette.index_bytes]
+        launch_lanes(palette, scope, LANE_FILE, "dither_ordered", portion, *memo, self._constants, **own)
 
 
 VARIANTS = (
-    Variant("lanes", LANE_FILE, is_cpu, launchers=(LaneOrdered,), gain=3.2),
+    Variant("lanes", LANE_FILE, is_cpu, launchers=(LaneOrdered,), gain=3.9),
     Variant("portable", FILE, launchers=(PixelOrdered,)),
 )
 

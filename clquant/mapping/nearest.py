@@ -19,7 +19,7 @@ from clquant.runtime import Scope, Session
 PIXEL_FILE = "mapping/nearest.cl"
 LANE_FILE = "mapping/nearest_lanes.cl"
 MEMO_BITS = 5
-"""The answers for 2^(3 MEMO_BITS) colours are remembered by a work-item."""
+"""Of `launch_lanes`: from a larger memo answers load more slowly than they are found."""
 MEMO_ENTRY_BYTES = 8
 MIN_PIXELS_PER_ITEM = 1 << 12
 """Pixels that a CPU's work-item has at least, where those of one run share what they find."""
@@ -42,7 +42,7 @@ class LaneSearch(PixelSearch):
 
     def map(self, session: Session, scope: Scope, portion: Portion) -> None:  # noqa: ARG002
         """Map a portion's pixels to their nearest entries; see `PixelSearch.map`."""
-        launch_lanes(self._palette, scope, LANE_FILE, "map_pixels", portion, MEMO_ENTRY_BYTES, {})
+        launch_lanes(self._palette, scope, LANE_FILE, "map_pixels", portion, MEMO_BITS, MEMO_ENTRY_BYTES, {})
 
 
 def launch_lanes(
@@ -51,16 +51,22 @@ def launch_lanes(
     file: str,
     kernel_name: str,
     portion: Portion,
+    memo_bits: int,
     entry_bytes: int,
     constants: Mapping[str, int],
     **own: Any,
 ) -> None:
-    """Queue a kernel of `LANE_PARAMETERS` of `cl/mapping/candidates_lanes.h`; a memo entry has `entry_bytes` bytes."""
+    """Queue a kernel of `LANE_PARAMETERS` of `cl/mapping/candidates_lanes.h`.
+
+    A work-item remembers at most 2^(3 memo_bits) colours' answers in `entry_bytes` bytes each.
+    """
     session = palette.session
     kernel = session.program(file, **palette.constants(portion.picture.channels), **constants).kernel(kernel_name)
     most = session.limits.max_alloc // entry_bytes
-    bits = next(b for b in range(MEMO_BITS, 0, -1) if b == 1 or 1 << 3 * b <= min(most, 4 * portion.count))
-    items = max(1, min(items_of(session, portion.count), most >> 3 * bits))
+    items = items_of(session, portion.count)
+    useful = min(most, 8 * portion.count // items)
+    bits = next(b for b in range(memo_bits, 0, -1) if b == 1 or 1 << 3 * b <= useful)
+    items = max(1, min(items, most >> 3 * bits))
     memo = scope.empty((entry_bytes << 3 * bits) * items)
     given = {**palette.lane_arguments(), **portion.arguments, "memo": memo, "memo_bits": np.int32(bits)}
     session.launch(kernel, items, 1, **given, **own)

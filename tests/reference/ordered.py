@@ -1,4 +1,4 @@
-"""Ordered dithering to a palette, written from the equations at the head of cl/dithering/ordered.h."""
+"""Ordered dithering to a palette, written from the equations at the head of cl/dithering/ordered.cl."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ NAMES = {
     "kmeans.update_group": Parameter(_powers(0, 10), 256, cpu=1),  # group size of a Lloyd step's update
     "mapping.grid_pays": Parameter((1, *_powers(16, 32, 2)), 1 << 24, nvidia=1 << 28),  # pixels x colours of a grid
     "mapping.group": Parameter(_powers(0, 8), 64),  # group size of the nearest-colour mapping
-    "mapping.groups_a_unit": Parameter(_powers(0, 5), 4),  # runs of pixels per compute unit in the mapping (CPUs)
+    "mapping.groups_a_unit": Parameter(_powers(0, 5), 2),  # runs of pixels per compute unit in the mapping (CPUs)
     "mapping.table_pays": Parameter(_powers(16, 32, 2), 1 << 24, nvidia=1 << 20),  # pixels of a table
     "neuquant.group": Parameter(_powers(0, 8), 256),  # group size of a step of the parallel map
     "quadtree.leaf_group": Parameter(_powers(0, 7), 32),  # group size that gathers leaves
