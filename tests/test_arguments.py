@@ -431,3 +431,27 @@ def test_a_color_format_of_a_picture_without_a_visible_pixel() -> None:
     learned = clquant.KMeansPalette(4, color_format="rgb565").fit(np.zeros((2, 3, 4), np.uint8))
     assert learned.palette_.colors.tolist() == [[0, 0, 0, 0]]
     assert learned.inertia_ == 0
+
+
+CUBE = np.zeros((2, 2, 2))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: clquant.VectorQuantizer(2, init=CUBE).fit(np.eye(4)), "init is array of shape"),
+        (lambda: clquant.VectorQuantizer(2, init=np.full((2, 4), np.nan)).fit(np.eye(4)), "init is array of shape"),
+        (lambda: clquant.quantize(photo(8, 8), 2, dither=clquant.OrderedDither(size=3)), "size is 3"),
+        (lambda: clquant.scalar_codebook([1.0, 2.0], 2, axis=CUBE), "axis is array"),
+        (lambda: clquant.animate([photo(8, 8)], 2, palettes=CUBE), "palettes is array"),
+        (lambda: clquant.PinwheelHalftoner(8, color_space="lab").transform(photo(8, 8)), "color_space is 'lab'"),
+        (lambda: clquant.PinwheelHalftoner(8).transform(photo(8, 8), dpi=-1), "dpi is -1"),
+        (lambda: clquant.PinwheelHalftoner(8).transform(photo(8, 8), resume=CUBE), "resume is array"),
+        (lambda: clquant.VQCodec(2).fit(photo(8, 8)).encode(photo(8, 8), resume={}), "resume is {}"),
+        (lambda: clquant.TilePalettes(2, 4).fit(photo(8, 8)).predict(photo(8, 8), CUBE), "dither is array"),
+        (lambda: clquant.TilePalettes(2, 4).fit(photo(8, 8)).tile_numbers([1]), r"picture is \[1\]"),
+    ],
+)
+def test_what_a_call_would_not_use_is_checked_too(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(clquant.ClquantError, match=message + ".*allowed"):
+        call()

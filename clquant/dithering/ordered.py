@@ -79,10 +79,9 @@ class OrderedDither(JobDither):
         InvalidArgument, InvalidType
             If `mask` or `size` is not allowed.
         """
-        if params.choice("mask", self.mask, MASKS) == "blue-noise":
-            return threshold_maps.shipped_mask()
+        mask = params.choice("mask", self.mask, MASKS)
         size = params.choice("size", params.integer("size", self.size, 2, 256), [2**n for n in range(1, 9)])
-        return threshold_maps.bayer(size.bit_length() - 1)
+        return threshold_maps.shipped_mask() if mask == "blue-noise" else threshold_maps.bayer(size.bit_length() - 1)
 
     def _job(self, palette: Palette, color_space: str) -> flow.Map:
         """The job of `dither`."""

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from clquant import params
 from clquant.flow.sink import Sink
 from clquant.images import files
 from clquant.runtime import FileError, InvalidArgument
@@ -41,6 +42,9 @@ class About:
     source: Any = None
     resume: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        params.boolean("resume", self.resume)
 
     def fingerprint(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> dict[str, Any]:
         """The job that makes a result, for the next one that would go on with it."""

@@ -140,7 +140,7 @@ class PinwheelHalftoner(Estimator):
             block_size=settings.block_size,
             scan=settings.scan,
             linear=settings.linear,
-            color_space=params.choice("color_space", self.color_space, spaces.NAMES),
+            color_space=self.color_space,
             error_limit=self._error_units(PALETTE_LIMIT),
             seed=settings.seed,
         )
@@ -249,6 +249,8 @@ class PinwheelHalftoner(Estimator):
         kind = params.choice("output", output, OUTPUTS)
         passes = params.integer("refine", refine, 0, MOST_PASSES)
         given: dict[str, Any] = {"queue": self.queue, "progress": progress}
+        params.choice("color_space", self.color_space, spaces.NAMES)
+        refinement_kernel(dpi, inches)
         images.refuse_rows(image)
         if passes and (out is not None or images.is_read_in_parts(image)):
             raise runtime.InvalidArgument("refine is given with out or a lazy image; allowed: a picture in memory")
@@ -264,7 +266,7 @@ class PinwheelHalftoner(Estimator):
             return self._refined(image, kind, passes, (dpi, inches), **given)
         entries = None if self.palette is None else as_palette(self.palette).colors
         parameters = {name: value for name, value in self.get_params().items() if name != "queue"}
-        settings = {"output": kind, "parameters": digest_of(parameters) if resume else ""}
+        settings = {"output": kind, "parameters": digest_of(parameters) if resume is True else ""}
         about = About(entries, image, resume, settings)
         return flow.run(self._job(kind), image, **given, out=out, about=about, memory=memory)  # type: ignore[no-any-return]
 

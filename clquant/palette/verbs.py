@@ -138,7 +138,6 @@ def predict(
     """
     checked = as_palette(palette)
     job = _job(checked, color_space, metric, dither)
-    params.boolean("resume", resume)
     settings = {} if out is None else _settings(checked, color_space, metric, dither)
     about = About(checked.colors, image, resume, settings)
     if isinstance(job, flow.Map):
@@ -169,7 +168,6 @@ def transform(
     """
     checked = as_palette(palette)
     job = _job(checked, color_space, metric, dither)
-    params.boolean("resume", resume)
     settings = {} if out is None else {"verb": "transform", **_settings(checked, color_space, metric, dither)}
     about = About(None, image, resume, settings)
     if isinstance(job, flow.Map):

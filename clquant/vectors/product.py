@@ -144,7 +144,8 @@ class ProductQuantizer(CodeQuantizer):
             If `coarse` has rows of another length, or there is a rotation too.
         """
         self._check_fitted("codebooks_")
-        return exchange.to_faiss(self.codebooks_, self.rotation_, coarse, by_residual)
+        residual = params.boolean("by_residual", by_residual)
+        return exchange.to_faiss(self.codebooks_, self.rotation_, coarse, residual)
 
     def _fit(self, source: RowSource, sample_weight: Any, progress: ProgressCallback | None, memory: int) -> None:
         count = params.integer("n_subspaces", self.n_subspaces, 1)

@@ -10,7 +10,15 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.images.lazy import memory_bytes
-from clquant.runtime import Array, CommandQueue, InvalidArgument, InvalidType, Progress, ProgressCallback
+from clquant.runtime import (
+    Array,
+    ClquantError,
+    CommandQueue,
+    InvalidArgument,
+    InvalidType,
+    Progress,
+    ProgressCallback,
+)
 from clquant.training.blockset import MAX_WEIGHT
 from clquant.training.search import MAX_CODEBOOK
 from clquant.training.training import Plan
@@ -18,7 +26,7 @@ from clquant.vectors.base import RowQuantizer
 from clquant.vectors.distances import Labels
 from clquant.vectors.fit import HeldRows, rows_of
 from clquant.vectors.fixed_point import FixedPoint, checked_scale, fixed_point
-from clquant.vectors.rows import RowSource, read_rows, row_weights
+from clquant.vectors.rows import RowSource, finite, read_rows, row_weights
 from clquant.vectors.saved import Arrays, State, fixed_of, fixed_state, words_of
 
 INITS, METRICS = ("k-means++", "splitting"), ("sqeuclidean", "cosine")
@@ -297,11 +305,14 @@ class VectorQuantizer(RowQuantizer):
 
     def _start(self, fixed: FixedPoint, size: int, components: int) -> npt.NDArray[np.integer[Any]]:
         """The codewords that `init` gives, as whole numbers."""
-        start = read_rows(self.init)
-        if (start.count, start.components) != (size, components):
-            shape = start.count, start.components
-            raise InvalidArgument(f"init has the shape {shape}; allowed: {(size, components)}, (n_codewords, d)")
-        return fixed.encode(start.read(0, size))
+        allowed = f"allowed: {', '.join(map(repr, INITS))} or finite numbers {(size, components)}, (n_codewords, d)"
+        try:
+            start = read_rows(self.init)
+            if (start.count, start.components) == (size, components):
+                return fixed.encode(finite(start.read(0, size), 0))
+        except ClquantError as error:
+            raise InvalidArgument(f"init is {params.shown(self.init)}; {allowed}") from error
+        raise InvalidArgument(f"init has the shape {(start.count, start.components)}; {allowed}")
 
     def _adopt(self, fixed: FixedPoint, words: npt.NDArray[np.integer[Any]]) -> None:
         """Take codewords as if they had been learned."""

@@ -100,8 +100,7 @@ def scalar_codebook(
     [0.5, 10.0]
     """
     numbers = _numbers(values, params.boolean("bfloat16", bfloat16))
-    if axis not in (None, 1) or isinstance(axis, bool):
-        raise InvalidArgument(f"axis is {params.shown(axis)}; allowed: None or 1")
+    params.choice("axis", axis, (None, 1))
     if axis == 1 and numbers.ndim != 2:
         raise InvalidArgument(f"values is {params.shown(numbers)}; allowed with axis=1: a matrix of shape (m, n)")
     rows = numbers if axis == 1 else numbers.reshape(1, -1)

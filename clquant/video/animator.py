@@ -112,7 +112,8 @@ def animate(
         If `progress` returned False.
     """
     report = Progress(params.callback("progress", progress))
-    way = params.choice("palettes", palettes or ("one" if params.boolean("shared", shared) else "frame"), ways.WAYS)
+    shares = params.boolean("shared", shared)
+    way = params.choice("palettes", palettes, ways.WAYS) if palettes is not None else "one" if shares else "frame"
     source = frames if isinstance(frames, Frames) else Frames(frames)
     find_dither(dither)
     if delay_ms is not None:

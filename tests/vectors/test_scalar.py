@@ -136,7 +136,7 @@ def test_progress_is_told_and_stops(rng: np.random.Generator, monkeypatch: pytes
         (np.zeros(3, np.int32), {}, "allowed: integers of 8 or 16 bits"),
         (np.zeros(3, np.int16), {"bfloat16": True}, "allowed with bfloat16=True: uint16"),
         ([1, 2], {"axis": 1}, r"allowed with axis=1: a matrix of shape \(m, n\)"),
-        ([1, 2], {"axis": 0}, "axis is 0; allowed: None or 1"),
+        ([1, 2], {"axis": 0}, "axis is 0; allowed: None, 1"),
         ([1, 2], {"sample_weight": [1]}, r"sample_weight has the shape \(1,\); allowed: that of values, \(2,\)"),
         ([1, 2], {"sample_weight": [1, -1]}, "sample_weight has the value -1; allowed: finite numbers of at least 0"),
         ([1, 2], {"sample_weight": [1, np.nan]}, "sample_weight has the value nan"),

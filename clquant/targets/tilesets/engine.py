@@ -328,7 +328,10 @@ class TilePalettes(Estimator):
             Before `fit`.
         """
         self._check_fitted("palettes_")
-        indices = picture.host_indices() if isinstance(picture, IndexedImage) else np.asarray(picture)
+        given = picture.host_indices() if isinstance(picture, IndexedImage) else picture
+        indices = params.array("picture", given, "palette indices", "iu")
+        if indices.ndim != 2:
+            raise InvalidArgument(f"picture is {params.shown(picture)}; allowed: an IndexedImage or indices (H, W)")
         rows, columns = TileParams.of(self).side
         return np.asarray(indices[::rows, ::columns] // len(self.palettes_[0]))
 
@@ -336,7 +339,7 @@ class TilePalettes(Estimator):
 def _checked_dither(dither: Any) -> Any:
     if dither is None or dither is False:
         return None
-    if dither not in tuple(ORDERED) and not isinstance(dither, OrderedDither):
+    if not isinstance(dither, OrderedDither) and not (isinstance(dither, str) and dither in ORDERED):
         names = ", ".join(map(repr, ORDERED))
         raise InvalidArgument(
             f"dither is {params.shown(dither)}; allowed for tiles: None, {names}, or an OrderedDither"
