@@ -87,7 +87,7 @@ def quantize(
         return _image(np.zeros(pixels.shape[:2], np.uint8), _mean(pixels), image)
     init = "median-cut" if chosen == Quantize.MEDIANCUT else "k-means++"
     made = KMeansPalette(count, init=init).fit(pixels).quantize(pixels, way)
-    return _image(made.host_indices(), made.palette.rgba()[:, : 4 if pixels.shape[2:] == (4,) else 3], image)
+    return _image(made.host_indices(), made.palette.rgba()[:, : max(pixels.shape[2], 3)], image)
 
 
 def _dither_of(dither: Any) -> Any:
@@ -115,7 +115,7 @@ def _has_alpha(image: PIL.Image.Image) -> bool:
 
 
 def _pixels(image: Any) -> npt.NDArray[np.uint8]:
-    """Gray (H, W), or (H, W, 3 or 4)."""
+    """(H, W, 1, 3 or 4)."""
     loaded = _loaded(image, "image")
     if loaded.mode not in _MODES:
         raise InvalidArgument(f"image has mode {loaded.mode}; allowed: {', '.join(_MODES)}")
@@ -124,12 +124,12 @@ def _pixels(image: Any) -> npt.NDArray[np.uint8]:
     if loaded.mode == "La":
         loaded = loaded.convert("LA")
     kind = "RGBA" if _has_alpha(loaded) else "L" if loaded.mode in ("1", "L") else "RGB"
-    return np.asarray(loaded.convert(kind))
+    return np.atleast_3d(np.asarray(loaded.convert(kind)))
 
 
 def _mean(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """The mean colour, (1, 3 or 4), rounded half up; colours count by their alpha."""
-    rows = pixels.reshape(-1, *pixels.shape[2:] or (1,)).astype(np.int64)
+    rows = pixels.reshape(-1, pixels.shape[2]).astype(np.int64)
     weight = rows[:, 3:] if rows.shape[1] == 4 else np.ones((len(rows), 1), np.int64)
     total = max(int(weight.sum()), 1)
     color = (2 * (rows[:, :3] * weight).sum(axis=0) + total) // (2 * total)

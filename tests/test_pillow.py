@@ -166,6 +166,14 @@ def test_wrong_images(mode: str, width: int) -> None:
         pillow.quantize(PIL.Image.new(mode, (width, 1)))
 
 
+@pytest.mark.parametrize("palette", [None, PIL.Image.new("P", (1, 1))])
+def test_a_tall_gray_picture_is_one(palette: PIL.Image.Image | None) -> None:
+    if palette is not None:
+        palette.putpalette([0, 0, 0, 255, 255, 255])
+    tall = PIL.Image.new("L", (3, 500), 255)
+    assert pillow.quantize(tall, 2, palette=palette).convert("L").tobytes() == tall.tobytes()
+
+
 def test_holes_need_an_entry_of_the_palette(picture: PIL.Image.Image) -> None:
     with pytest.raises(clquant.InvalidArgument, match="fully transparent pixels"):
         pillow.quantize(picture, palette=pillow.quantize(picture.convert("RGB"), 4))

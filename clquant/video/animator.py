@@ -217,12 +217,13 @@ class Reduction:
         )
 
     def _scaled(self) -> Iterator[Frame]:
-        """Yield the frames in the size that they get."""
+        """Yield the frames in the size that they get, with a third axis, so that tall ones are not taken for rows."""
         size = None
         for frame in self.source:
             if size is None:
                 size = tuple(max(round(side * self.scale), 1) for side in frame.pixels.shape[1::-1])
-            yield frame if self.scale == 1 else Frame(resized(frame.pixels, size), frame.delay_ms)
+            pixels = frame.pixels if self.scale == 1 else resized(frame.pixels, size)
+            yield Frame(np.atleast_3d(pixels), frame.delay_ms)
 
     def calm(self) -> Iterator[Held]:
         """Yield the frames with what is held in them."""
@@ -344,7 +345,7 @@ class _Looked:
 
 
 def _channels(frame: Frame) -> int:
-    return frame.pixels.shape[2] if frame.pixels.ndim == 3 else 1
+    return int(frame.pixels.shape[2])
 
 
 def _has_holes(frame: Frame) -> bool:

@@ -149,7 +149,7 @@ def _times(histogram: ColorHistogram, power: int) -> ColorHistogram:
 def _of_six_bits(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Pixels whose channels, but alpha, have their high six bits, repeated below."""
     fewer: npt.NDArray[np.uint8] = pixels & np.uint8(0xFC) | pixels >> np.uint8(6)
-    if pixels.ndim == 3 and pixels.shape[2] == 4:
+    if pixels.shape[2] == 4:
         fewer[:, :, 3] = pixels[:, :, 3]
     return fewer
 
@@ -158,7 +158,7 @@ def _coarse(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     """Pixels of each of 512 colours, of every second row and column."""
     shift = 8 - _COARSE_BITS
     part = pixels[::2, ::2] >> shift
-    if part.ndim == 2:
+    if part.shape[2] == 1:
         return np.bincount(part.ravel(), minlength=1 << _COARSE_BITS)
     codes = (part[..., 0].astype(np.intp) << 2 * _COARSE_BITS) | (part[..., 1] << _COARSE_BITS) | part[..., 2]
     return np.bincount(codes.ravel(), minlength=1 << 3 * _COARSE_BITS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import PIL.Image
 import pytest
 
 import clquant
@@ -61,10 +62,17 @@ def test_weights_have_a_bound(noise, monkeypatch):
 
 
 def test_gray_and_coloured_frames_are_scenes_of_their_own(rng):
-    levels = rng.integers(0, 256, (9, 11), np.uint8)
+    levels = rng.integers(0, 256, (9, 11, 1), np.uint8)
     coloured = np.dstack([levels, levels // 2, levels // 3])
     pictures = [levels] * 20 + [coloured] * 20
     assert len(palette_of(held(pictures), by_scene=True)) == 2
     assert len(palette_of(held([levels] * 40), by_scene=True)) == 1
     made = clquant.animate(pictures, 16, palettes="scene")
     assert len({frame.palette for frame in made.frames}) == 2
+
+
+def test_tall_gray_frames_are_pictures(rng):
+    frames = [PIL.Image.fromarray(rng.integers(0, 4, (500, 3), np.uint8)) for _ in range(3)]
+    made = clquant.animate(frames, 16, palettes="one")
+    for frame, given in zip(made.frames, frames, strict=True):
+        np.testing.assert_array_equal(frame.to_array()[..., 0], np.asarray(given))

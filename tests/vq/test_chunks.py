@@ -50,6 +50,14 @@ def by_chunks(made: VQCodec, picture: Bytes, side: int) -> Bytes:
     return whole[: picture.shape[0], : picture.shape[1]]
 
 
+def test_tall_gray_chunks_are_pictures() -> None:
+    made, picture = codec(), scene(500, 4)
+    coder = chunks.ChunkCoder(register_codebook(made))
+    np.testing.assert_array_equal(
+        coder.decode(coder.encode(picture), picture.shape), by_chunks(made, picture, 500)[:, :4]
+    )
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(("channels", "embed"), [(1, False), (1, True), (3, False), (4, True)])
 def test_a_store_of_format_3_is_written_and_read(tmp_path: pathlib.Path, channels: int, embed: bool) -> None:

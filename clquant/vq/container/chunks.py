@@ -105,7 +105,7 @@ class ChunkCoder:
         self.check(chunk.shape, chunk.dtype)
         codec = registered_codebook(self.codebook)
         picture = np.ascontiguousarray(chunk).reshape(self._picture_shape(chunk.shape))
-        return codec.compress(picture, embed_codebook=self.embed)
+        return codec.compress(np.atleast_3d(picture), embed_codebook=self.embed)  # tall ones are no rows of vectors
 
     def decode(self, data: bytes, shape: tuple[int, ...] | None = None) -> npt.NDArray[np.uint8]:
         """The chunk of a .clvq file."""
