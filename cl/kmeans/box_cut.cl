@@ -242,7 +242,7 @@ void add_point(ulong *sums, ulong2 record)
  * one in doubles, which are right to 2^-50 of at most 2^24 of the weight more, is below the roughly best one by at most
  * 2^-17 of it and 2^-24 of the weight.
  * NDRange: 1-D, a work-group per axis of each chosen box, or more of them. */
-__kernel void cut_by_variance(__global const ulong2 *records, uint n, __global const uint *all_orders,
+__kernel void cut_by_variance(__global const ulong2 *records, uint n, __global const uint *orders,
                               __global const uint4 *boxes, __global const uint *state, __global const uint *chosen,
                               __global ulong2 *cuts, __local ulong *room)
 {
@@ -253,7 +253,7 @@ __kernel void cut_by_variance(__global const ulong2 *records, uint n, __global c
     const int is_chosen = b < state[CHOSEN];
     const uint number = is_chosen ? chosen[b] : 0;
     const uint4 box = is_chosen ? boxes[number] : (uint4)(0, 0, 0, 0);
-    __global const uint *orders = all_orders + (box.z * DIMS + axis) * n + box.x;
+    orders += (box.z * DIMS + axis) * n + box.x;
     const Run run = own_run(box.y);
     const uint end = min(run.end, max(box.y, 1u) - 1);
     ulong before[1 + DIMS];
@@ -298,7 +298,7 @@ __kernel void cut_by_variance(__global const ulong2 *records, uint n, __global c
 
 /* The cut across each box's longest side, ties to the lowest axis, after its weighted median.
  * NDRange: as above. */
-__kernel void cut_at_median(__global const ulong2 *records, uint n, __global const uint *all_orders,
+__kernel void cut_at_median(__global const ulong2 *records, uint n, __global const uint *orders,
                             __global const uint4 *boxes, __global const uint *state, __global const uint *chosen,
                             __global const uint *sides, __global ulong2 *cuts, __local ulong *room)
 {
@@ -308,7 +308,7 @@ __kernel void cut_at_median(__global const ulong2 *records, uint n, __global con
     const uint number = is_chosen ? chosen[b] : 0;
     const uint4 box = is_chosen ? boxes[number] : (uint4)(0, 0, 0, 0);
     __global const uint *lengths = sides + number * DIMS;
-    __global const uint *orders = all_orders + (box.z * DIMS + axis) * n + box.x;
+    orders += (box.z * DIMS + axis) * n + box.x;
     __global ulong2 *cut = cuts + b * DIMS + axis;
     int longest = 1;
     for (uint d = 0; d < DIMS; d++)
@@ -332,7 +332,7 @@ __kernel void cut_at_median(__global const ulong2 *records, uint n, __global con
 
 /* Puts the points of the chosen boxes into the orders of their parts, which are described.
  * NDRange: as above. */
-__kernel void divide_boxes(__global const ulong2 *records, uint n, __global uint *all_orders, __global uint4 *boxes,
+__kernel void divide_boxes(__global const ulong2 *records, uint n, __global uint *orders, __global uint4 *boxes,
                            __global const uint *state, __global const uint *chosen, __global const ulong2 *cuts,
                            __global ulong *moments, __global uint *sides, __local ulong *room)
 {
@@ -345,10 +345,10 @@ __kernel void divide_boxes(__global const ulong2 *records, uint n, __global uint
     for (uint d = 1; d < DIMS; d++)
         across = cuts[b * DIMS + d].x > cuts[b * DIMS + across].x ? d : across;
     const uint count = is_chosen ? (uint)cuts[b * DIMS + across].y : 1;
-    const uint last = all_orders[(box.z * DIMS + across) * n + box.x + count - 1];
+    const uint last = orders[(box.z * DIMS + across) * n + box.x + count - 1];
     const ulong border = coordinate_of(records[last], across);
-    __global const uint *from = all_orders + (box.z * DIMS + axis) * n + box.x;
-    __global uint *to = all_orders + ((1 - box.z) * DIMS + axis) * n + box.x;
+    __global const uint *from = orders + (box.z * DIMS + axis) * n + box.x;
+    __global uint *to = orders + ((1 - box.z) * DIMS + axis) * n + box.x;
     const Run run = own_run(box.y);
     ulong sums[4] = {0, 0, 0, 0};
     for (uint i = run.first; i < run.end; i++) {

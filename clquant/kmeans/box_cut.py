@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -88,66 +89,58 @@ class _Cutter:
     def __init__(self, session: Session, scope: Scope, points: Points, wanted: int, rule: str) -> None:
         self._session, self._scope, self._dims = session, scope, points.space.dims
         self._program = session.program("kmeans/box_cut.cl", DIMS=self._dims, **points.weight_constants)
-        n, dims, by_variance = points.n, self._dims, rule == "wu"
-        most = min(2 * n - 1, BOXES_PER_CUT * wanted + FEW_BOXES)
-        records, orders = scope.empty(16 * n), scope.empty(8 * dims * n)
-        chosen, cuts, keys = scope.empty(4 * most), scope.empty(16 * dims * most), scope.empty(4 * most)
-        self._boxes, self._moments = scope.empty(16 * most), scope.empty(8 * (1 + 2 * dims) * most)
-        self._sides, self._state = scope.empty(4 * dims * most), scope.empty(4 * STATE_WORDS)
-        kernel = self._program.kernel("record_points")
-        given = {**points.arguments, "n": np.uint32(n), "records": records}
-        session.launch(kernel, n, session.work_group_size(kernel, GROUP), **given)
-        counts = scope.empty(4 * dims * DIGITS * self._group("order_points"))
-        all_points, made = {"records": records, "n": np.uint32(n)}, {"moments": self._moments, "sides": self._sides}
-        known = {"boxes": self._boxes, "state": self._state}
-        for turn in range(PASSES):
-            digit = {"pass": np.uint32(turn), "counts": counts}
-            self._prepared("order_points", dims, **all_points, orders=orders, **digit, **known, **made).queue()
-        if wanted == 0:
-            return
         self._most_chosen = min(wanted, MOST_CHOSEN)
-        sizes = {"wanted": wanted, "most": most, "most_chosen": self._most_chosen}
-        own = {**{name: np.uint32(size) for name, size in sizes.items()}, "by_variance": np.int32(by_variance)}
-        some = {**known, "chosen": chosen}
-        cutting = {**some, **all_points, "all_orders": orders, "cuts": cuts}
-        sides = {} if by_variance else {"sides": self._sides}
-        self._round = [
-            self._prepared("choose_boxes", 1, **some, **made, keys=keys, **own),
-            self._prepared(KERNELS[rule], self._most_chosen * dims, **cutting, **sides),
-            self._prepared("divide_boxes", self._most_chosen * dims, **cutting, **made),
-        ]
-        done, rounds = 0, wanted.bit_length() + MORE_ROUNDS
-        while self._cut(done, rounds)[CHOSEN]:
-            done, rounds = done + rounds, NEXT_ROUNDS
+        n, most = points.n, min(2 * points.n - 1, BOXES_PER_CUT * wanted + FEW_BOXES)
+        numbers = {"n": n, "wanted": wanted, "most": most, "most_chosen": self._most_chosen}
+        sizes = {"records": 16 * n, "orders": 8 * self._dims * n, "state": 4 * STATE_WORDS, "chosen": 4 * most}
+        sizes |= {"boxes": 16 * most, "moments": 8 * (1 + 2 * self._dims) * most, "sides": 4 * self._dims * most}
+        sizes |= {"cuts": 16 * self._dims * most, "keys": 4 * most}
+        sizes["counts"] = 4 * self._dims * DIGITS * self._group("order_points")
+        self._known: dict[str, Any] = {name: scope.empty(nbytes) for name, nbytes in sizes.items()}
+        self._known |= {name: np.uint32(number) for name, number in numbers.items()} | points.arguments
+        self._known["by_variance"] = np.int32(rule == "wu")
+        kernel = self._program.kernel("record_points")
+        session.launch(kernel, n, session.work_group_size(kernel, GROUP), **kernel.among(self._known))
+        for turn in range(PASSES):
+            self._known["pass"] = np.uint32(turn)
+            self._prepared("order_points", self._dims).queue()
+        if wanted:
+            self._cut(KERNELS[rule], wanted.bit_length() + MORE_ROUNDS)
 
     def _group(self, kernel: str) -> int:
         """Work-items per group."""
         tuned, per_item = self._session.tuned("kmeans.box_group"), 8 * (1 + self._dims)
         return self._session.work_group_size(self._program.kernel(kernel), tuned, per_item)
 
-    def _prepared(self, kernel: str, groups: int, /, **named: object) -> PreparedLaunch:
-        group = self._group(kernel)
-        room = LocalMemory(8 * (1 + self._dims) * group)
-        return self._session.prepare(
-            self._scope, self._program.kernel(kernel), groups * group, group, **named, room=room
-        )
+    def _prepared(self, name: str, groups: int) -> PreparedLaunch:
+        kernel, group = self._program.kernel(name), self._group(name)
+        given = kernel.among({**self._known, "room": LocalMemory(8 * (1 + self._dims) * group)})
+        return self._session.prepare(self._scope, kernel, groups * group, group, **given)
 
-    def _cut(self, first: int, rounds: int) -> npt.NDArray[np.uint32]:
-        """The state after some rounds more; `first` were done before."""
-        choose, *parts = self._round
-        for number in range(first, first + rounds):
-            choose.queue()
-            for launch in parts:
-                launch.queue(self._dims * min(1 << number, self._most_chosen))
-        return Readback(self._session, self._state, STATE_WORDS, np.uint32).array()
+    def _cut(self, cutting: str, rounds: int) -> None:
+        """Do rounds until nothing is left to cut, at first so many."""
+        choose, *parts = (
+            self._prepared("choose_boxes", 1),
+            self._prepared(cutting, self._most_chosen * self._dims),
+            self._prepared("divide_boxes", self._most_chosen * self._dims),
+        )
+        done = 0
+        while True:
+            for number in range(done, done + rounds):
+                choose.queue()
+                for launch in parts:
+                    launch.queue(self._dims * min(1 << number, self._most_chosen))
+            if not Readback(self._session, self._known["state"], STATE_WORDS, np.uint32).array()[CHOSEN]:
+                return
+            done, rounds = done + rounds, NEXT_ROUNDS
 
     def boxes(self) -> _Boxes:
         """All boxes."""
-        session, dims = self._session, self._dims
-        known = int(session.download(self._state, STATE_WORDS, np.uint32)[KNOWN])
-        boxes = session.download(self._boxes, (known, 4), np.uint32).astype(np.int64)
-        moments = session.download(self._moments, (known, 1 + 2 * dims), np.uint64).view(np.int64)
-        sides = session.download(self._sides, (known, dims), np.uint32).astype(np.int64)
+        session, dims, known = self._session, self._dims, self._known
+        count = int(session.download(known["state"], STATE_WORDS, np.uint32)[KNOWN])
+        boxes = session.download(known["boxes"], (count, 4), np.uint32).astype(np.int64)
+        moments = session.download(known["moments"], (count, 1 + 2 * dims), np.uint64).view(np.int64)
+        sides = session.download(known["sides"], (count, dims), np.uint32).astype(np.int64)
         return _Boxes(boxes[:, 1], boxes[:, 3], moments, sides)
 
 
