@@ -14,18 +14,20 @@ from clquant.color import spaces
 from clquant.color.display import DisplayFormat
 from clquant.color.palette import Palette, without
 from clquant.color.spaces import Space
+from clquant.color.values import as_rgba
 from clquant.histogram.counts import ColorCounts
 from clquant.kmeans.exact import MAX_MERGE_COLORS, are_gray, gray_levels, merged_pair
 from clquant.kmeans.lloyd import Lloyd, LloydSets
-from clquant.kmeans.params import INITS, KMeansParams, with_alpha
-from clquant.kmeans.points import Points, Sketcher, points_of
-from clquant.kmeans.seeding import random_points
-from clquant.kmeans.sketch_start import sampled_start, sketch_levels
+from clquant.kmeans.params import INITS, KMeansParams
+from clquant.kmeans.points import Points
+from clquant.kmeans.seeding import Sketcher, random_points, sampled_start
 from clquant.kmeans.swaps import MAX_SWAPPED
 from clquant.runtime import Progress, Scope, Session
 
 # A start: its name or its colours, its number, and how many centers it has.
 Try = tuple[str | npt.NDArray[np.uint8], int, int]
+# The colours at which steps end, and the steps.
+End = tuple[npt.NDArray[np.uint8], int]
 # Queues the measurement of an inertia; the returned callable waits for the device.
 Measure = Callable[[], Callable[[], float]]
 
@@ -104,30 +106,24 @@ class Fit:
         # `last` gets the memory of the last start: releasing it takes longer than what is left to do.
         pinned = self._pinned
         space = spaces.space(self.params.color_space, counts.partial or bool((pinned[:, 3] < 255).any()))
-        points = points_of(self.session, scope, counts, space)
-        sets = LloydSets(self.session, scope, points)
-        unit = (points.scale * space.unit) ** 2 * self.weight_unit
-
-        def queued_inertia(colors: npt.NDArray[np.uint8]) -> Callable[[], int]:
-            lloyd = sets.lloyd(len(colors), len(pinned))
-            lloyd.set_centers(space.coordinates(colors).astype(np.int64) * points.scale)
-            return lloyd.inertia_later()
+        sets = LloydSets(self.session, scope, counts, space)
+        unit = (sets.points.scale * space.unit) ** 2 * self.weight_unit
 
         def measure(colors: npt.NDArray[np.uint8]) -> Callable[[], float]:
-            inertia = queued_inertia(colors)
+            inertia = sets.inertia_later(colors, len(pinned))
             return lambda: inertia() / unit
 
         best = self._best(counts, k, space)
         if best is not None:
             # None at all for a picture without a visible pixel.
-            return with_alpha(best), functools.partial(measure, best) if len(best) else _known(0.0), 0
-        found, inertias = self._ends(last, counts, sets, k, queued_inertia)
+            return as_rgba(best), functools.partial(measure, best) if len(best) else _known(0.0), 0
+        found, inertias = self._ends(last, sets, k)
         if not inertias:
             colors, steps = found[0]
-            return with_alpha(colors), functools.partial(measure, colors), steps
+            return as_rgba(colors), functools.partial(measure, colors), steps
         lowest = inertias.index(min(inertias))  # the first of equals
         colors, steps = found[lowest]
-        return with_alpha(colors), _known(inertias[lowest] / unit), steps
+        return as_rgba(colors), _known(inertias[lowest] / unit), steps
 
     def _best(self, counts: ColorCounts, k: int, space: Space) -> npt.NDArray[np.uint8] | None:
         """The k colours of the lowest inertia, where they are found directly (see `clquant.kmeans.exact`)."""
@@ -153,38 +149,29 @@ class Fit:
         rest = without(packed.view(np.uint8).reshape(-1, 4), self._pinned)
         return np.concatenate([self._pinned, rest]) if len(self._pinned) + len(rest) <= k else None
 
-    def _ends(
-        self,
-        last: contextlib.ExitStack,
-        counts: ColorCounts,
-        sets: LloydSets,
-        k: int,
-        queued_inertia: Callable[[npt.NDArray[np.uint8]], Callable[[], int]],
-    ) -> tuple[list[tuple[npt.NDArray[np.uint8], int]], list[int]]:
+    def _ends(self, last: contextlib.ExitStack, sets: LloydSets, k: int) -> tuple[list[End], list[int]]:
         """The colours that all starts end at, with their steps; and their inertias, where there may be several."""
         tries = self._tries(k, sets.points.n)
         total = (max(start for _, start, _ in tries) + 1) * self.params.max_iter
-        found: list[tuple[npt.NDArray[np.uint8], int]] = []
+        found: list[End] = []
         inertias: list[int] = []
         for one in tries:
             if found and not isinstance(self.params.init, str) and one[0] is not self.params.init:
                 break  # what was given to start from did
             last.close()
-            end = self._end(last.enter_context(self.session.scope()), counts, sets, k, one, total)
+            end = self._end(last.enter_context(self.session.scope()), sets, k, one, total)
             if end is None:
                 continue
             found.append(end)
             if len(tries) > 1:
-                inertias.append(queued_inertia(end[0])())
+                inertias.append(sets.inertia_later(end[0], len(self._pinned))())
         self.progress.report(total, total)
         return found, inertias
 
-    def _end(
-        self, scope: Scope, counts: ColorCounts, sets: LloydSets, k: int, one: Try, total: int
-    ) -> tuple[npt.NDArray[np.uint8], int] | None:
-        """The k colours that one start ends at, and its steps; None if no center could move."""
+    def _end(self, scope: Scope, sets: LloydSets, k: int, one: Try, total: int) -> End | None:
+        """The colours that one start ends at, and its steps; None if no center could move."""
         (init, start, size), points, pinned = one, sets.points, self._pinned
-        starter = self._started(scope, counts, sets, size, start, init)
+        starter = self._started(scope, sets, size, start, init)
         lloyd = sets.lloyd(k, len(pinned))
         if len(pinned):
             lloyd.set_centers(self._with_pinned(starter.get_centers(), points, k))
@@ -193,22 +180,14 @@ class Fit:
         max_iter = self.params.max_iter
         steps = lloyd.run(max_iter, self.params.tol, self.progress, (start * max_iter, total))
         if self.params.display is not None:
-            return self._restricted(counts, lloyd, self.params.display, steps)
+            from clquant.kmeans.restricted import RestrictedLloyd
+
+            restricted = RestrictedLloyd(lloyd, pinned, self.params.display, *sets.counts.to_host(self.session))
+            colors = restricted.run(max_iter)
+            return colors, steps + restricted.steps
         colors = points.space.colors((lloyd.get_centers() + points.scale // 2) // points.scale)
         colors[: len(pinned)] = pinned[:, : colors.shape[1]]
         return colors, steps
-
-    def _restricted(
-        self, counts: ColorCounts, lloyd: Lloyd, display: DisplayFormat, steps: int
-    ) -> tuple[npt.NDArray[np.uint8], int]:
-        """The colours of a display at which steps end that begin where others did."""
-        from clquant.kmeans.restricted import RestrictedLloyd, cells_of
-
-        colors, weights = counts.to_host(self.session)
-        cells = cells_of(display, lloyd.points.space, lloyd.points.scale, colors, weights.astype(np.int64))
-        restricted = RestrictedLloyd(lloyd, self._pinned, display, cells)
-        found = restricted.run(self.params.max_iter)
-        return found, steps + restricted.steps
 
     def _tries(self, k: int, n: int) -> list[Try]:
         """All that k colours of n distinct ones start from, in order."""
@@ -225,33 +204,29 @@ class Fit:
 
     def _with_pinned(self, centers: npt.NDArray[np.int64], points: Points, k: int) -> npt.NDArray[np.int64]:
         """k centers, the pinned ones first; solid ones, in order, replace the nearest centers (ties: the first)."""
-        pinned = points.space.coordinates(self._pinned).astype(np.int64) * points.scale
+        pinned = points.places(self._pinned)
         solid = pinned[len(pinned) - len(self.params.solid) :]
         for place in solid[: len(pinned) + len(centers) - k]:
             nearest = ((centers - place) ** 2).sum(axis=1).argmin()
             centers = np.delete(centers, nearest, axis=0)
         return np.concatenate([pinned, centers])
 
-    def _started(
-        self, scope: Scope, counts: ColorCounts, sets: LloydSets, k: int, start: int, init: str | npt.NDArray[np.uint8]
-    ) -> Lloyd:
+    def _started(self, scope: Scope, sets: LloydSets, k: int, start: int, init: str | npt.NDArray[np.uint8]) -> Lloyd:
         """The starting centers, k of all colours; the scope owns what queued work needs."""
         points = sets.points
         seed = (self.params.seed + start) % 2**64
         if isinstance(init, str) and init == "k-means++":
             rounds = self.params.swap_rounds if 2 <= k <= MAX_SWAPPED else 0
-            return sampled_start(self.session, scope, counts, sets, k, seed, rounds, self.params.tol)
+            return sampled_start(self.session, scope, sets, k, seed, rounds, self.params.tol)
         lloyd = sets.lloyd(k)
         if not isinstance(init, str):
-            lloyd.set_centers(points.space.coordinates(init[:k]).astype(np.int64) * points.scale)
+            lloyd.set_centers(points.places(init[:k]))
         elif init == "random":
             lloyd.pick_centers(random_points(points.n, k, seed))
         else:
             from clquant.kmeans.box_cut import box_centers
 
-            sketcher = Sketcher(self.session, scope, counts, points)
-            levels = sketch_levels(sketcher, points, k)
-            sketch = sketcher.sketch(scope, *levels[0]) if levels else points
+            sketch = next(Sketcher(self.session, scope, sets.counts, points).sketches(k), points)
             lloyd.set_centers(box_centers(self.session, sketch, k, init))
         return lloyd
 
@@ -263,5 +238,5 @@ def _known(inertia: float) -> Measure:
 
 def _can_move(lloyd: Lloyd) -> bool:
     """Whether a center that is not pinned has points; if none has, the others have none to take points from."""
-    lloyd.inertia()
+    lloyd.inertia_later()
     return lloyd.k == lloyd.pinned or bool(lloyd.get_totals()[0, lloyd.pinned :].any())

@@ -14,9 +14,11 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from clquant.color.spaces import Space
+from clquant.histogram.counts import ColorCounts
 from clquant.kmeans.lloyd_grid import GRID, LloydGrid
 from clquant.kmeans.lloyd_grid import MAX_CENTERS as MAX_IN_GRID
-from clquant.kmeans.points import GROUP, PADDING, TILE, Points, Tiles, points_program, tiles_of
+from clquant.kmeans.points import GROUP, PADDING, TILE, Points, Tiles, points_of, points_program, tiles_of
 from clquant.runtime import (
     Buffer,
     LocalMemory,
@@ -236,12 +238,8 @@ class Lloyd:
                 break
         return steps
 
-    def inertia(self) -> int:
-        """Sum over the points of weight times squared distance to the nearest center, in units of the points."""
-        return self.inertia_later()()
-
     def inertia_later(self) -> Callable[[], int]:
-        """Queues the measurement of `inertia`; the returned callable waits for the device and gives it."""
+        """Queue the measurement of the inertia, in units of the points; the returned callable waits for the device."""
         self.restart()
         self.step(still=True)
         state = self._read_state()
@@ -252,10 +250,11 @@ class Lloyd:
 
 
 class LloydSets:
-    """Sets of centers of the same points, made when they are asked for first; they share the tiles."""
+    """Sets of centers for the points of counted colours, made when they are asked for first; they share the tiles."""
 
-    def __init__(self, session: Session, scope: Scope, points: Points) -> None:
-        self.points = points
+    def __init__(self, session: Session, scope: Scope, counts: ColorCounts, space: Space) -> None:
+        self.counts = counts
+        self.points = points_of(session, scope, counts, space)
         self._session = session
         self._scope = scope
         self._made: dict[tuple[int, int], Lloyd] = {}
@@ -266,6 +265,12 @@ class LloydSets:
             tiles = next((lloyd.tiles for lloyd in self._made.values()), None)
             self._made[k, pinned] = Lloyd(self._session, self._scope, self.points, k, pinned, tiles)
         return self._made[k, pinned]
+
+    def inertia_later(self, colors: npt.NDArray[np.uint8], pinned: int) -> Callable[[], int]:
+        """Queue the measurement of the inertia of colours as centers, like `Lloyd.inertia_later`."""
+        lloyd = self.lloyd(len(colors), pinned)
+        lloyd.set_centers(self.points.places(colors))
+        return lloyd.inertia_later()
 
 
 def _tolerance(tol: float) -> int:

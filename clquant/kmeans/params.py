@@ -12,7 +12,7 @@ from clquant import params
 from clquant.color import spaces
 from clquant.color.display import DisplayFormat, checked_format
 from clquant.color.palette import MOST_COLORS, checked_colors, checked_fixed
-from clquant.color.values import hex_texts
+from clquant.color.values import as_rgba, hex_texts
 from clquant.kmeans.small_images import MOST_COLORS as MOST_BATCHED
 from clquant.runtime import InvalidArgument
 
@@ -73,13 +73,6 @@ class KMeansParams:
         return plain and self.display is None and len(self.fixed) == 0 and self.n_colors <= MOST_BATCHED
 
 
-def with_alpha(colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """(n, 4) of (n, 3) or (n, 4) colours: opaque where they have no alpha."""
-    if colors.shape[1] == 4:
-        return colors
-    return np.concatenate([colors, np.full((len(colors), 1), 255, np.uint8)], axis=1)
-
-
 def _checked_init(init: Any, n_colors: int) -> str | npt.NDArray[np.uint8]:
     if isinstance(init, str):
         if init in INITS:
@@ -89,7 +82,7 @@ def _checked_init(init: Any, n_colors: int) -> str | npt.NDArray[np.uint8]:
     colors = checked_colors(init, "init")
     if len(colors) != n_colors:
         raise InvalidArgument(f"init has {len(colors)} colours; allowed: n_colors = {n_colors}")
-    return with_alpha(colors)
+    return as_rgba(colors)
 
 
 def _displayable(fixed: npt.NDArray[np.uint8], display: DisplayFormat | None) -> npt.NDArray[np.uint8]:

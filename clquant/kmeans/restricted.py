@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.color.display import DisplayFormat, nearest_displayable
-from clquant.color.spaces import Space
 from clquant.color.values import as_rgba
 from clquant.kmeans.lloyd import Lloyd
+from clquant.kmeans.points import Points
 
 Colors = npt.NDArray[np.uint8]
 Int = npt.NDArray[np.int64]
@@ -40,31 +40,37 @@ class Cells:
     weights: Int  # (m,) int64
 
 
-def cells_of(display: DisplayFormat, space: Space, scale: int, colors: Colors, weights: Int) -> Cells:
-    """Return the cells of counted colours (n, 4), whose weights add up to at most 2^39."""
+def _cells_of(display: DisplayFormat, points: Points, colors: Colors, weights: Int) -> Cells:
+    """Return the cells of the points' colours (n, 4), whose weights add up to at most 2^39."""
     keys = display.codes(colors).astype(np.int64) << _ALPHA_BITS | colors[:, 3] >> 8 - _ALPHA_BITS
     _, cell = np.unique(keys, return_inverse=True)
     count = int(cell.max()) + 1
     # Sums are below 2^39 2^12 = 2^51, so that fp64 holds them.
     total = np.bincount(cell, weights, count).astype(np.int64)
-    points = space.coordinates(colors).astype(np.int64) * scale
-    sums = [np.bincount(cell, weights * axis, count).astype(np.int64) for axis in points.T]
+    sums = [np.bincount(cell, weights * axis, count).astype(np.int64) for axis in points.places(colors).T]
     means = np.stack(sums, axis=1) * _PART // total[:, None]
-    shown = nearest_displayable(display, space, means, scale * _PART)
-    if not space.alpha:
-        shown = np.concatenate([shown, np.full((count, 1), 255, np.uint8)], axis=1)
-    return Cells(shown, means // _PART, total)
+    shown = nearest_displayable(display, points.space, means, points.scale * _PART)
+    return Cells(as_rgba(shown), means // _PART, total)
 
 
 class RestrictedLloyd:
     """Steps of entries that a display can show; changes the centers of `lloyd`. `pinned` entries (f, 4) stay."""
 
-    def __init__(self, lloyd: Lloyd, pinned: Colors, display: DisplayFormat, cells: Cells) -> None:
+    # `colors` (n, 4) and `weights` (n,) are those of the points of `lloyd`.
+
+    def __init__(
+        self,
+        lloyd: Lloyd,
+        pinned: Colors,
+        display: DisplayFormat,
+        colors: Colors,
+        weights: npt.NDArray[np.unsignedinteger],
+    ) -> None:
         self._lloyd = lloyd
         self._points = lloyd.points
         self._pinned = pinned
         self._display = display
-        self._cells = cells
+        self._cells = _cells_of(display, lloyd.points, colors, weights.astype(np.int64))
         self.steps = 0
 
     def run(self, max_iter: int) -> Colors:
@@ -89,21 +95,20 @@ class RestrictedLloyd:
     def _settled(self, colors: Colors, max_iter: int) -> tuple[Colors, int]:
         """Entries of the lowest inertia of the steps until nothing moves, and that inertia."""
         totals = self._totals(colors)
-        inertia = self._inertia(totals)
         while self.steps < max_iter:
             moved = self._moved(totals, colors)
             if np.array_equal(moved, colors):
                 break
             after = self._totals(moved)
-            if self._inertia(after) >= inertia:
+            if self._inertia(after) >= self._inertia(totals):
                 break
-            colors, totals, inertia = moved, after, self._inertia(after)
-        return colors, inertia
+            colors, totals = moved, after
+        return colors, self._inertia(totals)
 
     def _totals(self, colors: Colors) -> npt.NDArray[np.uint64]:
         """The statistics of entries, as `Lloyd.totals`: a step."""
-        lloyd, points = self._lloyd, self._points
-        lloyd.set_centers(points.space.coordinates(colors).astype(np.int64) * points.scale)
+        lloyd = self._lloyd
+        lloyd.set_centers(self._points.places(colors))
         lloyd.restart()
         lloyd.step(by_axis=True, still=True)
         self.steps += 1
@@ -125,7 +130,7 @@ class RestrictedLloyd:
 
     def _distances(self, colors: Colors) -> tuple[Int, Int, Int]:
         """Each cell's nearest entry (ties: the lowest), its squared distance, and that of the next one."""
-        points = self._points.space.coordinates(colors).astype(np.float64) * self._points.scale
+        points = self._points.places(colors).astype(np.float64)
         places, lengths = self._cells.places.astype(np.float64), (points**2).sum(axis=1)
         count = len(places)
         nearest, first, second = (np.empty(count, np.int64) for _ in range(3))
@@ -150,8 +155,7 @@ class RestrictedLloyd:
         losses = np.zeros(len(colors), np.int64)
         # Weights add up to 2^39 at most and squared distances are below 2^24: sums are below 2^63.
         np.add.at(losses, nearest, cells.weights * (second - first))
-        there = self._points.space.coordinates(cells.colors).astype(np.int64) * self._points.scale
-        gains = cells.weights * (first - ((cells.places - there) ** 2).sum(axis=1))
+        gains = cells.weights * (first - ((cells.places - self._points.places(cells.colors)) ** 2).sum(axis=1))
         known = _packed(colors)
         gains[np.isin(_packed(cells.colors), known)] = 0
         wanted = np.argsort(-gains, kind="stable")[:most]

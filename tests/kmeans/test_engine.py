@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from clquant import KMeansPalette, runtime
 from clquant.color import spaces
-from clquant.kmeans import seeding, sketch_start
+from clquant.kmeans import seeding
 from clquant.kmeans.fit import are_few
-from clquant.kmeans.sketch_start import (
+from clquant.kmeans.seeding import (
     FEW_CENTERS,
     SKETCH_LEVELS,
     SKETCH_POINTS,
@@ -31,7 +31,7 @@ ANY = settings(max_examples=8)
 @pytest.fixture
 def small_sketches(monkeypatch):
     """Sketches of small pictures too, so that the reference stays quick."""
-    monkeypatch.setattr(sketch_start, "MIN_SKETCH", 16)
+    monkeypatch.setattr(seeding, "MIN_SKETCH", 16)
 
 
 def expected_palette(pixels, k, seed=0, max_iter=100, tol=1e-4, swap_rounds=24):
@@ -44,7 +44,7 @@ def expected_palette(pixels, k, seed=0, max_iter=100, tol=1e-4, swap_rounds=24):
     where = space.coordinates(colors).astype(np.int64) * scale
     codes = colors if partial else colors[:, :3]
     sketches = [reference.sketch(where, weights, codes, level) for level in SKETCH_LEVELS]
-    least = max(SKETCH_POINTS * k, sketch_start.MIN_SKETCH)
+    least = max(SKETCH_POINTS * k, seeding.MIN_SKETCH)
     enough = [s for s in sketches if len(where) >= least <= len(s[0])]
     start, mass = enough[0] if enough else (where, weights)
     rounds = swap_rounds if k >= 2 else 0
