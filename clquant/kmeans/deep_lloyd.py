@@ -105,7 +105,7 @@ class DeepLloyd:
 
     def _launch(self, part: DeepPoints, own: dict[str, Any], cells: CandidateGrid) -> None:
         """Queue `sum_points`; `own` has its centers, and where it leaves sums."""
-        session, extent = self._session, (*self._space.extent, 0)[:4]
+        session = self._session
         form = session.choose(VARIANTS)
         weighted = {"WEIGHTED": int(part.weights is not None), "WIDE_WEIGHTS": int(self._colors.wide)}
         program = session.program(form.file, **form.constants, **self._space.constants(), **weighted)
@@ -117,7 +117,7 @@ class DeepLloyd:
             "weights": part.weights or part.points,
             "segment_sums": part.sums,
             **part.grid.arguments,
-            "extent": int4(extent),
+            "extent": int4(self._space.extent),
             "starts": cells.starts,
             "list": cells.entries,
             "list_grid": int4(cells.cells),

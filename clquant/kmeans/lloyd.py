@@ -19,16 +19,8 @@ from clquant.histogram.counts import ColorCounts
 from clquant.kmeans.lloyd_grid import GRID, LloydGrid
 from clquant.kmeans.lloyd_grid import MAX_CENTERS as MAX_IN_GRID
 from clquant.kmeans.points import GROUP, PADDING, TILE, Points, Tiles, points_of, points_program, tiles_of
-from clquant.runtime import (
-    Buffer,
-    LocalMemory,
-    PreparedLaunch,
-    Progress,
-    Readback,
-    Scope,
-    Session,
-    Variant,
-)
+from clquant.mapping.candidates_lanes import int4
+from clquant.runtime import LocalMemory, PreparedLaunch, Progress, Readback, Scope, Session, Variant
 
 SLOTS = 16
 STATE_WORDS = 4
@@ -63,41 +55,15 @@ class Lloyd:
         self.totals = scope.empty(8 * (1 + 2 * dims) * k)
         self.state = scope.empty(4 * STATE_WORDS)
         self._tiles = tiles
-        self._prepared: dict[tuple[bool, int, bool], list[PreparedLaunch]] = {}
         in_grid = k <= MAX_IN_GRID[dims] and not points.wide
-        variant = session.choose([v for v in VARIANTS if in_grid or v.file != GRID.file])
-        self.grid = LloydGrid(session, scope, self, variant) if variant.file == GRID.file else None
-        if self.grid is not None:
-            return
-        self._program = session.program(variant.file, DIMS=dims, **points.weight_constants)
-        lanes = variant.file == LANES.file
-        kernel = self._program.kernel("assign_tiles")
-        wanted = 1 if lanes else session.tuned("kmeans.group")
-        self._group = session.work_group_size(kernel, wanted, 8)
-        # Groups share the tiles among them; each has lists of up to k centers, in the lanes form its own sums as well.
-        self._list_bytes = 12 * (1 + dims) * self.k_stride if lanes else 2 * k
-        self._sum_bytes = 8 * (1 + 2 * dims) * k
-        self._sums_a_group = lanes
-        largest = max(self._list_bytes, self._sum_bytes) if lanes else self._list_bytes
-        groups = session.tuned("kmeans.groups_a_unit") * session.limits.compute_units
-        self._most_groups = max(1, min(groups, session.limits.max_alloc // largest))
-        self._pairs = scope.empty(8 * k)
+        self._variant = session.choose([v for v in VARIANTS if in_grid or v.file != GRID.file])
+        self.grid = LloydGrid(session, scope, self, self._variant) if self._variant.file == GRID.file else None
 
     @functools.cached_property
     def tiles(self) -> Tiles:
         """The points' tiles, made at the first step: starting centers are found without."""
         largest = TILE if self.grid is None else self.grid.tile
         return self._tiles or tiles_of(self._session, self._scope, self.points, largest)
-
-    @functools.cached_property
-    def _groups(self) -> int:
-        return min(self.tiles.n, self._most_groups)
-
-    @functools.cached_property
-    def _scratch(self) -> tuple[Buffer, Buffer, int]:
-        """The groups' lists, the sums, and how many copies of these there are."""
-        copies = self._groups if self._sums_a_group else 1
-        return self._scope.empty(self._list_bytes * self._groups), self._scope.zeros(self._sum_bytes * copies), copies
 
     def set_centers(self, centers: npt.NDArray[np.int64]) -> None:
         """Start from given centers, (k, dims) int64 in units of the points."""
@@ -139,63 +105,56 @@ class Lloyd:
         if self.grid is not None:
             self.grid.steps(count, by_axis, tolerance, self.k if still else self.pinned)
             return
+        assign, update = self._launches
+        assign.set(by_axis=np.uint32(by_axis))
+        pinned = self.k if still else self.pinned
+        update.set(forced=np.uint32(by_axis), tolerance=np.uint64(tolerance), pinned=np.uint32(pinned))
         for _ in range(count):
-            for launch in self._step(by_axis, tolerance, still):
-                launch.queue()
+            assign.queue()
+            update.queue()
 
-    def prepare(self, tol: float) -> None:
-        """Make what `run` needs, while the device has something else to do."""
-        if self.grid is not None:
-            _ = self.grid.launch  # made at its first use
-        else:
-            self._step(False, _tolerance(tol), False)
+    def prepare(self) -> None:
+        """Make what steps need, while the device has something else to do."""
+        _ = self._launches if self.grid is None else self.grid.launch  # made at their first use
 
-    def _step(self, by_axis: bool, tolerance: int, still: bool) -> list[PreparedLaunch]:
-        key = by_axis, tolerance, still
-        if key not in self._prepared:
-            self._prepared[key] = self._launches(by_axis, tolerance, self.k if still else self.pinned)
-        return self._prepared[key]
-
-    def _launches(self, by_axis: bool, tolerance: int, pinned: int) -> list[PreparedLaunch]:
-        session, scope, points = self._session, self._scope, self.points
-        lists, sums, copies = self._scratch
-        shared = {
-            "sums": sums,
-            "centers": self.centers,
-            "k": np.uint32(self.k),
-            "k_stride": np.uint32(self.k_stride),
-            "state": self.state,
-        }
-        items, group = self._groups * self._group, self._group
-        assign = self._program.kernel("assign_tiles")
-        update = session.program("kmeans/lloyd_update.cl", DIMS=points.space.dims).kernel("update_centers")
+    @functools.cached_property
+    def _launches(self) -> tuple[PreparedLaunch, PreparedLaunch]:
+        """Assigning points and moving centers, but for what `step` sets."""
+        session, scope, points, k, dims = self._session, self._scope, self.points, self.k, self.points.space.dims
+        lanes = self._variant.file == LANES.file
+        assign = session.program(self._variant.file, DIMS=dims, **points.weight_constants).kernel("assign_tiles")
+        update = session.program("kmeans/lloyd_update.cl", DIMS=dims).kernel("update_centers")
+        group = session.work_group_size(assign, 1 if lanes else session.tuned("kmeans.group"), 8)
         update_group = session.work_group_size(update, session.tuned("kmeans.update_group"), 24)
-        return [
-            session.prepare(
-                *(scope, assign, items, group),
-                **shared,
-                **points.arguments,
-                starts=self.tiles.starts,
-                boxes=self.tiles.boxes,
-                n_tiles=np.uint32(self.tiles.n),
-                by_axis=np.uint32(by_axis),
-                lists=lists,
-                keys=LocalMemory(8 * group),
-                local_sums=LocalMemory(8 * SLOTS * (1 + 2 * points.space.dims)),
-            ),
-            session.prepare(
-                *(scope, update, update_group, update_group),
-                **shared,
-                replicas=np.uint32(copies),
-                totals=self.totals,
-                pinned=np.uint32(pinned),
-                extents=np.array((*points.extent, 0)[:4], np.int32),
-                tolerance=np.uint64(tolerance),
-                forced=np.uint32(by_axis),
-                pairs=self._pairs,
-                partial=LocalMemory(24 * update_group),
-            ),
-        ]
+        # Groups share the tiles among them; each has lists of up to k centers, in the lanes form its own sums as well.
+        list_bytes, sum_bytes = 12 * (1 + dims) * self.k_stride if lanes else 2 * k, 8 * (1 + 2 * dims) * k
+        largest = max(list_bytes, sum_bytes) if lanes else list_bytes
+        most = min(session.tuned("kmeans.groups_a_unit") * session.limits.compute_units, self.tiles.n)
+        groups = max(1, min(most, session.limits.max_alloc // largest))
+        copies = groups if lanes else 1
+        known = {
+            **points.arguments,
+            **self.tiles.arguments,
+            "centers": self.centers,
+            "k": np.uint32(k),
+            "k_stride": np.uint32(self.k_stride),
+            "extents": int4(points.extent),
+            "state": self.state,
+            "totals": self.totals,
+            "lists": scope.empty(list_bytes * groups),
+            "sums": scope.zeros(sum_bytes * copies),
+            "replicas": np.uint32(copies),
+            "pairs": scope.empty(8 * k),
+            **dict.fromkeys(("by_axis", "forced", "pinned"), np.uint32(0)),
+            "tolerance": np.uint64(0),
+            "keys": LocalMemory(8 * group),
+            "local_sums": LocalMemory(8 * SLOTS * (1 + 2 * dims)),
+            "partial": LocalMemory(24 * update_group),
+        }
+        return (
+            session.prepare(scope, assign, groups * group, group, **assign.among(known)),
+            session.prepare(scope, update, update_group, update_group, **update.among(known)),
+        )
 
     def copy_centers(self, other: Lloyd) -> None:
         """Copy the centers of another set of as many, in the same space."""
@@ -213,6 +172,7 @@ class Lloyd:
         # Progress goes from `position[0]` on out of `position[1]`. `meanwhile` is called when the first steps are
         # queued, before the device is waited for.
         self.restart()
+        tolerance = int(tol * 2**64)
         queued = steps = 0
         told = self.grid is None or (progress is not None and progress.wanted)
         batch = self._session.tuned("kmeans.steps_a_wait" if told else "kmeans.steps_a_launch")
@@ -221,7 +181,7 @@ class Lloyd:
         while queued < max_iter or states:
             if queued < max_iter:
                 count = min(batch, max_iter - queued)
-                self.step(tolerance=_tolerance(tol), count=count)
+                self.step(tolerance=tolerance, count=count)
                 queued += count
                 states.append(self._read_state())
                 # The device has the next steps, which change nothing after the last one, before it is waited for.
@@ -271,8 +231,3 @@ class LloydSets:
         lloyd = self.lloyd(len(colors), pinned)
         lloyd.set_centers(self.points.places(colors))
         return lloyd.inertia_later()
-
-
-def _tolerance(tol: float) -> int:
-    """Convert `tol` to units of 2^-64, as steps take it."""
-    return int(tol * 2**64)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clquant.kmeans.points import TILE
-from clquant.runtime import NVIDIA_FENCE, Buffer, Kernel, Limits, LocalMemory, PreparedLaunch, Scope, Session, Variant
+from clquant.mapping.candidates_lanes import int4
+from clquant.runtime import NVIDIA_FENCE, Buffer, Limits, LocalMemory, PreparedLaunch, Scope, Session, Variant
 
 if TYPE_CHECKING:
     from clquant.kmeans.lloyd import Lloyd
@@ -78,10 +79,6 @@ class LloydGrid:
         warps = self._most_groups * self._group // self._warp
         return min(TILE, max(MIN_POINTS, 1 << (self._lloyd.points.n // warps).bit_length()))
 
-    def _kernel(self) -> Kernel:
-        own = {"DIMS": self._dims, "ROWS": ROWS, "GROUP": self._group}
-        return self._session.program(self._variant.file, **own, **self._variant.constants).kernel("lloyd_rounds")
-
     @property
     def _most_groups(self) -> int:
         """One per compute unit, so that all are there at once whatever registers and local memory they take."""
@@ -108,19 +105,19 @@ class LloydGrid:
         """All steps and swaps, but for what `_queue` sets."""
         lloyd, points, tiles, (sums, words) = self._lloyd, self._lloyd.points, self._lloyd.tiles, self._memory
         groups = max(1, min(self._most_groups, tiles.n))
+        own = {"DIMS": self._dims, "ROWS": ROWS, "GROUP": self._group}
+        program = self._session.program(self._variant.file, **own, **self._variant.constants)
         return self._session.prepare(
-            *(self._scope, self._kernel(), groups * self._group, self._group),
+            *(self._scope, program.kernel("lloyd_rounds"), groups * self._group, self._group),
             **points.arguments,
-            starts=tiles.starts,
-            boxes=tiles.boxes,
-            n_tiles=np.uint32(tiles.n),
+            **tiles.arguments,
             centers=lloyd.centers,
             k=np.uint32(lloyd.k),
             k_stride=np.uint32(lloyd.k_stride),
             state=lloyd.state,
             sums=sums,
             totals=lloyd.totals,
-            extents=np.array((*points.extent, 0)[:4], np.int32),
+            extents=int4(points.extent),
             words=words,
             room=LocalMemory(self._center_bytes),
             place_stride=np.uint32(self._stride),

@@ -66,6 +66,11 @@ class Tiles:
     starts: Buffer  # (n + 1,) uint32, where their points begin
     boxes: Buffer  # (2 * dims, n) float32 planes, lowest coordinates then highest
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Tiles as kernels take them, by name."""
+        return {"starts": self.starts, "boxes": self.boxes, "n_tiles": np.uint32(self.n)}
+
 
 def points_program(session: Session, space: Space, wide: bool) -> Program:
     """The kernels of points, built once for a space and a type of weights, whichever of them reads weights."""

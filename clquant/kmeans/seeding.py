@@ -181,7 +181,7 @@ def sampled_start(session: Session, scope: Scope, sets: LloydSets, k: int, seed:
     for sketch in sketches:
         finer = Lloyd(session, scope, sketch, k)
         finer.copy_centers(rough)
-        finer.run(SKETCH_STEPS, tol, meanwhile=functools.partial(lloyd.prepare, tol))
+        finer.run(SKETCH_STEPS, tol, meanwhile=lloyd.prepare)
         rough = finer
     if rough is not lloyd:
         lloyd.copy_centers(rough)

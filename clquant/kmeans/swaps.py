@@ -9,6 +9,7 @@ import numpy as np
 from clquant.kmeans.lloyd import Lloyd
 from clquant.kmeans.lloyd_grid import WORDS_PER_PLACE
 from clquant.kmeans.points import GROUP
+from clquant.mapping.candidates_lanes import int4
 from clquant.runtime import PreparedLaunch, Scope, Session
 
 # Swaps compare every center with every other.
@@ -58,7 +59,7 @@ def _launches(session: Session, scope: Scope, lloyd: Lloyd) -> list[PreparedLaun
     kernel = program.kernel("move_centers")
     shared["room"] = scope.empty(4 * WORDS_PER_PLACE * stride)
     session.fill(shared["room"], np.full(1, 0xFF, np.uint8), 4 * WORDS_PER_PLACE * stride)
-    shared["extents"] = np.array((*lloyd.points.extent, 0)[:4], np.int32)
+    shared["extents"] = int4(lloyd.points.extent)
     at_once = PHASES if lloyd.k <= MAX_IN_ONE_GROUP else 1
     group = session.work_group_size(kernel, most if at_once > 1 else GROUP)
     items = group if at_once > 1 else lloyd.k
