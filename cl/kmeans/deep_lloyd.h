@@ -1,9 +1,7 @@
 /* What the steps of Lloyd's algorithm over colours of 16 bits a value share: cells of points, and the centers that can
  * be nearest to some point of a cell.
  *
- * S. P. Lloyd, "Least squares quantization in PCM", IEEE Transactions on Information Theory 28 (1982). That whole cells
- * go to one center is the filtering of T. Kanungo et al., "An efficient k-means clustering algorithm: analysis and
- * implementation", IEEE Transactions on Pattern Analysis and Machine Intelligence 24 (2002).
+ * kmeans/lloyd.cl has the sources; that whole cells go to one center is the filtering of T. Kanungo et al.
  *
  * A segment is a run of at most 1024 points of one cell: (cell, first, end, unused). Points are as
  * kmeans/deep_points.cl leaves them. With the cell's middle m as origin, p a point and c0 the pivot, the center nearest
@@ -15,9 +13,6 @@
  * places within cells, each below 2^16, fit 32 bits. Comparisons are made in 32 bits where the bound in `keep_near`
  * shows that they fit, else in 64.
  */
-#ifndef WEIGHTED
-#define WEIGHTED 0
-#endif
 #ifndef CHANNELS
 #define CHANNELS 4
 #endif

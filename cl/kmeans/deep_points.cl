@@ -7,29 +7,19 @@
  * every pixel has a weight; WIDE_WEIGHTS of weights.h; RUN: pixels that follow each other and are one work-item's;
  * ALONE 1 if no two work-items count in one copy of the counters.
  */
-#ifndef ALONE
-#define ALONE 0
-#endif
-#ifndef RUN
-#define RUN 1
-#endif
 #include "kmeans/deep_lloyd.h"
 
-/* What alpha values there are; those of clquant/histogram/counts.py. */
-#define PARTIAL 1
-#define CLEAR 2
-
-/* Notes the alpha values of pixels, whatever they weigh.
- * NDRange: 1-D, any size; work-items stride. pixels (n, 4) ushort; notes (1) uint: gets the bits PARTIAL and CLEAR. */
+/* Notes whether some alpha is neither 0 nor the largest, whatever its pixel weighs.
+ * NDRange: 1-D, any size; work-items stride. pixels (n, 4) ushort; notes (1) uint: set to 1 if so. */
 __kernel void note_alphas(__global const Sample *pixels, uint n, __global uint *notes)
 {
-    uint alphas = 0;
+    uint partial = 0;
     for (size_t i = get_global_id(0); i < n; i += get_global_size(0)) {
         const uint alpha = pixels[CHANNELS * i + CHANNELS - 1];
-        alphas |= alpha == 0 ? CLEAR : alpha < WHITE ? PARTIAL : 0;
+        partial |= alpha > 0 && alpha < WHITE;
     }
-    if (alphas)
-        atomic_or(&notes[0], alphas);
+    if (partial)
+        atomic_or(&notes[0], 1u);
 }
 
 /* Adds 1 to a counter; its value before. */
@@ -40,12 +30,6 @@ uint count_one(__global uint *counter)
 #else
     return atomic_inc(counter);
 #endif
-}
-
-/* Whether a pixel is a point. */
-int is_solid(int4 color)
-{
-    return CHANNELS != 4 || color.w > 0;
 }
 
 /* Counts the pixels of every cell, those of alpha 0 left out.
@@ -59,7 +43,7 @@ __kernel void count_cells(__global const Sample *pixels, uint n, __global const 
     size_t i = get_global_id(0) * RUN;
     while (i < n) {
         const int4 color = load_pixel(pixels, i);
-        if (is_solid(color))
+        if (color.w > 0)
             count_one(own + cell_of(space_coordinates(color, tables), grid, shift));
         i += (i + 1) % RUN ? 1 : 1 + (get_global_size(0) - 1) * RUN;
     }
@@ -77,7 +61,7 @@ __kernel void place_points(__global const Sample *pixels, uint n, __global const
     size_t i = get_global_id(0) * RUN;
     while (i < n) {
         const int4 color = load_pixel(pixels, i);
-        if (is_solid(color)) {
+        if (color.w > 0) {
             const int4 point = space_coordinates(color, tables);
             const uint at = count_one(own + cell_of(point, grid, shift));
             const uint4 within = as_uint4(point) & low_bits;

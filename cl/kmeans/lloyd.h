@@ -1,8 +1,5 @@
 /* What the kernels of Lloyd's algorithm share. See kmeans/lloyd.cl for the layout of points, centers, tiles and
  * statistics. */
-#ifndef DIMS
-#define DIMS 3
-#endif
 /* A center's statistics: weight, sums of coordinates, sums of squared differences. */
 #define STATS (1 + 2 * DIMS)
 /* A statistic of center j in `totals` of k centers. */

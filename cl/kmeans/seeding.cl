@@ -9,9 +9,6 @@
 #include "common/compile_hints.h"
 #include "common/group_sums.h"
 
-#ifndef DIMS
-#define DIMS 3
-#endif
 #include "kmeans/weights.h"
 
 #define BLOCK 128

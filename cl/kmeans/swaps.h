@@ -96,11 +96,13 @@ ulong merged_weight(ulong a, ulong b)
     return ((high / both) << 20) + (((high % both) << 20) + low) / both;
 }
 
-/* What center j is worth, whose `nearest_other` of all has this key: its nearest neighbour, the cost of merging the
- * two, the gain of a split. Costs: N_i N_j / (N_i + N_j) < 2^38, rounded
- * down, times a squared distance < 2^24. */
-void weigh_center(uint j, ulong key, __global const ulong *totals, uint k, const Marks *marks)
+/* What center j is worth: its nearest neighbour, the cost of merging the two, the gain of a split. Costs: N_i N_j /
+ * (N_i + N_j) < 2^38, rounded down, times a squared distance < 2^24. */
+void weigh_center(uint j, const Places *places, const Marks *marks)
 {
+    __global const ulong *totals = places->totals;
+    const uint k = places->k;
+    const ulong key = nearest_other(j, k, places->centers, places->k_stride);
     const uint nearest = (uint)key;
     marks->neighbours[j] = nearest;
     marks->merges[j] = 0;
@@ -194,8 +196,7 @@ void swap_phase(uint phase, uint j, const Places *places, const Marks *marks, ui
                 CENTERS float *centers)
 {
     if (phase == 0)
-        weigh_center(j, nearest_other(j, places->k, places->centers, places->k_stride), places->totals, places->k,
-                     marks);
+        weigh_center(j, places, marks);
     else if (phase == 1) {
         marks->by_cost[j] = rank_of(j, places->k, marks->costs);
         marks->by_gain[j] = rank_of(j, places->k, marks->gains);

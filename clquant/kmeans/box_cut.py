@@ -8,7 +8,6 @@ integers and the rest are single operations of IEEE doubles, so the result is th
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,62 +31,11 @@ MORE_ROUNDS, NEXT_ROUNDS = 4, 4
 MOST_CHOSEN = 1 << 12
 
 
-@dataclass(frozen=True)
-class _Boxes:
-    """Boxes, and the halves of those that are cut; box 0 has all points."""
-
-    sizes: Int  # (boxes,), points of each
-    parts: Int  # (boxes,), index of the first half, which the second one follows; 0 where a box is not cut
-    moments: Int  # (boxes, 1 + 2 dims), weight, weighted coordinates, weighted squares of each axis
-    sides: Int  # (boxes, dims)
-
-    def means(self, numbers: list[int]) -> Int:
-        """(numbers, dims), rounded half up."""
-        return _means(*self._sums(self.moments[numbers])[:2])
-
-    def urgencies(self, rule: str) -> npt.NDArray[np.float64]:
-        """(boxes,): the box of the highest is cut next; one of a single point never, as there are enough points."""
-        if rule == "wu":
-            mass, sums, squares = self._sums(self.moments)
-            means = _means(mass, sums)
-            # From the rounded means: below 2^63, though terms may be more and wrap.
-            found = (squares + means * (means * mass - 2 * sums)).sum(axis=1)
-        else:
-            found = self.sides.max(axis=1)
-        return np.where(self.sizes == 1, -1.0, found.astype(np.float64))
-
-    @staticmethod
-    def _sums(moments: Int) -> tuple[Int, Int, Int]:
-        dims = moments.shape[1] // 2
-        return moments[:, :1], moments[:, 1 : 1 + dims], moments[:, 1 + dims :]
-
-    def cut_by(self, rule: str, k: int) -> list[int] | None:
-        """The numbers of the rule's k boxes, in the order in which they arise; None if some are lacking."""
-        urgencies, parts = self.urgencies(rule).tolist(), self.parts.tolist()
-        boxes = [0]
-        queue = [(-urgencies[0], 0)]
-        for place in range(1, k):
-            _, index = queue[0]
-            first = parts[boxes[index]]
-            if first == 0:
-                return None
-            boxes[index] = first
-            boxes.append(first + 1)
-            heapq.heapreplace(queue, (-urgencies[first], index))
-            heapq.heappush(queue, (-urgencies[first + 1], place))
-        return boxes
-
-
-def _means(mass: Int, sums: Int) -> Int:
-    means: Int = (2 * sums + mass) // (2 * mass)
-    return means
-
-
 class _Cutter:
     """The launches that cut boxes: at least the `wanted` most urgent ones."""
 
     def __init__(self, session: Session, scope: Scope, points: Points, wanted: int, rule: str) -> None:
-        self._session, self._scope, self._dims = session, scope, points.space.dims
+        self._session, self._scope, self._dims, self._rule = session, scope, points.space.dims, rule
         self._program = session.program("kmeans/box_cut.cl", DIMS=self._dims, **points.weight_constants)
         self._most_chosen = min(wanted, MOST_CHOSEN)
         n, most = points.n, min(2 * points.n - 1, BOXES_PER_CUT * wanted + FEW_BOXES)
@@ -105,7 +53,7 @@ class _Cutter:
             self._known["pass"] = np.uint32(turn)
             self._prepared("order_points", self._dims).queue()
         if wanted:
-            self._cut(KERNELS[rule], wanted.bit_length() + MORE_ROUNDS)
+            self._cut(wanted.bit_length() + MORE_ROUNDS)
 
     def _group(self, kernel: str) -> int:
         """Work-items per group."""
@@ -117,11 +65,11 @@ class _Cutter:
         given = kernel.among({**self._known, "room": LocalMemory(8 * (1 + self._dims) * group)})
         return self._session.prepare(self._scope, kernel, groups * group, group, **given)
 
-    def _cut(self, cutting: str, rounds: int) -> None:
+    def _cut(self, rounds: int) -> None:
         """Do rounds until nothing is left to cut, at first so many."""
         choose, *parts = (
             self._prepared("choose_boxes", 1),
-            self._prepared(cutting, self._most_chosen * self._dims),
+            self._prepared(KERNELS[self._rule], self._most_chosen * self._dims),
             self._prepared("divide_boxes", self._most_chosen * self._dims),
         )
         done = 0
@@ -134,14 +82,40 @@ class _Cutter:
                 return
             done, rounds = done + rounds, NEXT_ROUNDS
 
-    def boxes(self) -> _Boxes:
-        """All boxes."""
+    def means(self, k: int) -> Int | None:
+        """The means of the rule's k boxes, (k, dims), in the order in which they arise; None if some are lacking."""
         session, dims, known = self._session, self._dims, self._known
         count = int(session.download(known["state"], STATE_WORDS, np.uint32)[KNOWN])
-        boxes = session.download(known["boxes"], (count, 4), np.uint32).astype(np.int64)
+        boxes = session.download(known["boxes"], (count, 4), np.uint32)
         moments = session.download(known["moments"], (count, 1 + 2 * dims), np.uint64).view(np.int64)
-        sides = session.download(known["sides"], (count, dims), np.uint32).astype(np.int64)
-        return _Boxes(boxes[:, 1], boxes[:, 3], moments, sides)
+        mass, sums, squares = np.split(moments, [1, 1 + dims], axis=1)
+        means: Int = (2 * sums + mass) // (2 * mass)
+        if self._rule == "wu":
+            # From the rounded means: below 2^63, though terms may be more and wrap.
+            urgencies = (squares + means * (means * mass - 2 * sums)).sum(axis=1)
+        else:
+            urgencies = session.download(known["sides"], (count, dims), np.uint32).max(axis=1)
+        # A single point is never cut, as there are enough points.
+        urgencies = np.where(boxes[:, 1] == 1, -1.0, urgencies.astype(np.float64))
+        left = _left_boxes(urgencies.tolist(), boxes[:, 3].tolist(), k)
+        return None if left is None else means[left]
+
+
+def _left_boxes(urgencies: list[float], parts: list[int], k: int) -> list[int] | None:
+    """The numbers of the k boxes that are left where the most urgent is cut each time; None if some are not cut yet."""
+    # `parts` has the number of the first part of a box, which the other one follows; 0 where it is not cut.
+    boxes = [0]
+    queue = [(-urgencies[0], 0)]
+    for place in range(1, k):
+        _, index = queue[0]
+        first = parts[boxes[index]]
+        if first == 0:
+            return None
+        boxes[index] = first
+        boxes.append(first + 1)
+        heapq.heapreplace(queue, (-urgencies[first], index))
+        heapq.heappush(queue, (-urgencies[first + 1], place))
+    return boxes
 
 
 def box_centers(session: Session, points: Points, k: int, rule: str) -> Int:
@@ -152,9 +126,8 @@ def box_centers(session: Session, points: Points, k: int, rule: str) -> Int:
     wanted = k - 1
     while True:
         with session.scope() as scope:
-            boxes = _Cutter(session, scope, points, wanted, rule).boxes()
-        found = boxes.cut_by(rule, k)
-        if found is not None:
-            return boxes.means(found)
+            means = _Cutter(session, scope, points, wanted, rule).means(k)
+        if means is not None:
+            return means
         # Room was short, or a part is more urgent than its box by rounding.
         wanted = min(2 * wanted, points.n)

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.color.spaces import Space
-from clquant.histogram.counts import PARTIAL
 from clquant.histogram.merging import MAX_NARROW, HostCounts, colors_of
 from clquant.images import Picture
 from clquant.mapping.candidates_lanes import int4
@@ -92,7 +91,8 @@ class DeepColors:
         session = self._session
         with session.scope() as scope:
             notes = scope.zeros(4)
-            kernel = session.program(FILE, BITS=16, SPACE=0, SPACE_ALPHA=0, CHANNELS=4).kernel("note_alphas")
+            constants = {"BITS": 16, "SPACE": 0, "SPACE_ALPHA": 0, "CHANNELS": 4, "WEIGHTED": 0, "RUN": 1, "ALONE": 0}
+            kernel = session.program(FILE, **constants).kernel("note_alphas")
             group = session.work_group_size(kernel, _GROUP)
             for chunk in self.chunks:
                 if chunk.picture.channels == 4:
@@ -100,7 +100,7 @@ class DeepColors:
                         items = min(chunk.pixels, _NOTERS)
                         given = chunk.upload(session, one), np.uint32(chunk.pixels), notes
                         session.launch(kernel, items, group, *given)
-            return bool(session.download(notes, 1, np.uint32)[0] & PARTIAL)
+            return bool(session.download(notes, 1, np.uint32)[0])
 
     def fit(self) -> bool:
         """Whether all points may stay on the device: half of it, and of lazy pictures what their jobs may take."""

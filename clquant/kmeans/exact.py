@@ -23,6 +23,7 @@ from clquant.color.spaces import Space
 Colors = npt.NDArray[np.uint8]
 Int = npt.NDArray[np.int64]
 
+GRAYS = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 3, axis=1)
 # Comparing all pairs of more colours takes longer than k-means.
 MAX_MERGE_COLORS = 2048
 _CHUNK = 1 << 12
@@ -43,8 +44,7 @@ def gray_levels(colors: Colors, weights: npt.NDArray[np.unsignedinteger], k: int
     # half up; of equally good runs, the last are the longest.
     order = np.argsort(colors[:, 0])
     levels, mass = colors[order, 0], weights[order].astype(np.int64)
-    entries = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 3, axis=1)
-    places = space.coordinates(entries).astype(np.int64)
+    places = space.coordinates(GRAYS).astype(np.int64)
     squared = ((places[levels][:, None] - places[None]) ** 2).sum(axis=2)
     # What the levels before i cost with entry p: at most 2^39 2^24.
     passed = np.zeros((len(levels) + 1, 256), np.int64)
@@ -52,7 +52,7 @@ def gray_levels(colors: Colors, weights: npt.NDArray[np.unsignedinteger], k: int
     cost, entry = _run_costs(passed)
     ends = best_runs(cost, k)
     chosen = [entry[begin, end] for begin, end in itertools.pairwise(ends)]
-    return entries[chosen]
+    return GRAYS[chosen]
 
 
 def _run_costs(passed: Int) -> tuple[Int, Int]:

@@ -16,7 +16,7 @@ from clquant.color.palette import Palette, without
 from clquant.color.spaces import Space
 from clquant.color.values import as_rgba
 from clquant.histogram.counts import ColorCounts
-from clquant.kmeans.exact import MAX_MERGE_COLORS, are_gray, gray_levels, merged_pair
+from clquant.kmeans.exact import GRAYS, MAX_MERGE_COLORS, are_gray, gray_levels, merged_pair
 from clquant.kmeans.lloyd import Lloyd, LloydSets
 from clquant.kmeans.params import INITS, KMeansParams
 from clquant.kmeans.points import Points
@@ -31,7 +31,6 @@ End = tuple[npt.NDArray[np.uint8], int]
 # Queues the measurement of an inertia; the returned callable waits for the device.
 Measure = Callable[[], Callable[[], float]]
 
-_GRAYS = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 3, axis=1)
 # In pictures of few colours, rare ones decide how well all are shown, and k-means++ is not likely to draw those.
 _FEW_COLORS, _FEW_PER_CENTER, _MOST_FEW = 1024, 4, 4096
 
@@ -141,7 +140,7 @@ class Fit:
 
     def _displayed(self, counts: ColorCounts, k: int, display: DisplayFormat) -> npt.NDArray[np.uint8] | None:
         """The pinned colours and what a display makes of all others, where that is k colours at most."""
-        most = np.prod([np.bincount(display.places(_GRAYS)[:, channel]).max() for channel in range(3)])
+        most = np.prod([np.bincount(display.places(GRAYS)[:, channel]).max() for channel in range(3)])
         if counts.n_colors > k * most << 8 * counts.partial:
             return None
         shown = display.nearest(counts.to_host(self.session)[0])

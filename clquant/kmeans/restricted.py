@@ -8,15 +8,12 @@ and swaps stay only if they lower the inertia over all points.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from clquant.color.display import DisplayFormat, nearest_displayable
 from clquant.color.values import as_rgba
 from clquant.kmeans.lloyd import Lloyd
-from clquant.kmeans.points import Points
 
 Colors = npt.NDArray[np.uint8]
 Int = npt.NDArray[np.int64]
@@ -31,32 +28,10 @@ _CELLS_AT_ONCE = 512
 _PART = 256
 
 
-@dataclass(frozen=True)
-class Cells:
-    """Points by their nearest displayable colour."""
-
-    colors: Colors  # (m, 4) uint8, distinct displayable colours
-    places: Int  # (m, dims) int64, the means of their points, in the points' units
-    weights: Int  # (m,) int64
-
-
-def _cells_of(display: DisplayFormat, points: Points, colors: Colors, weights: Int) -> Cells:
-    """Return the cells of the points' colours (n, 4), whose weights add up to at most 2^39."""
-    keys = display.codes(colors).astype(np.int64) << _ALPHA_BITS | colors[:, 3] >> 8 - _ALPHA_BITS
-    _, cell = np.unique(keys, return_inverse=True)
-    count = int(cell.max()) + 1
-    # Sums are below 2^39 2^12 = 2^51, so that fp64 holds them.
-    total = np.bincount(cell, weights, count).astype(np.int64)
-    sums = [np.bincount(cell, weights * axis, count).astype(np.int64) for axis in points.places(colors).T]
-    means = np.stack(sums, axis=1) * _PART // total[:, None]
-    shown = nearest_displayable(display, points.space, means, points.scale * _PART)
-    return Cells(as_rgba(shown), means // _PART, total)
-
-
 class RestrictedLloyd:
     """Steps of entries that a display can show; changes the centers of `lloyd`. `pinned` entries (f, 4) stay."""
 
-    # `colors` (n, 4) and `weights` (n,) are those of the points of `lloyd`.
+    # `colors` (n, 4) and `weights` (n,), which add up to at most 2^39, are those of the points of `lloyd`.
 
     def __init__(
         self,
@@ -70,18 +45,30 @@ class RestrictedLloyd:
         self._points = lloyd.points
         self._pinned = pinned
         self._display = display
-        self._cells = _cells_of(display, lloyd.points, colors, weights.astype(np.int64))
         self.steps = 0
+        keys = display.codes(colors).astype(np.int64) << _ALPHA_BITS | colors[:, 3] >> 8 - _ALPHA_BITS
+        _, cell = np.unique(keys, return_inverse=True)
+        # Sums are below 2^39 2^12 = 2^51, so that fp64 holds them.
+        mass = weights.astype(np.int64)
+        factors = [mass, *(mass * axis for axis in self._points.places(colors).T)]
+        total, *sums = (np.bincount(cell, factor).astype(np.int64) for factor in factors)
+        means = np.stack(sums, axis=1) * _PART // total[:, None]
+        # Of each cell its displayable colour, (m, 4), the mean of its points, in their units, and its weight.
+        self._cell_colors = as_rgba(self._displayable(means, _PART))
+        self._cell_places, self._cell_weights = means // _PART, total
+
+    def _displayable(self, points: Int, part: int = 1) -> Colors:
+        """The displayable colours nearest to points in parts of their unit, (n, dims)."""
+        return nearest_displayable(self._display, self._points.space, points, self._points.scale * part)
 
     def run(self, max_iter: int) -> Colors:
         """Do steps and swaps, at most `max_iter` steps; returns the entries, pinned ones first, without unused ones."""
-        space, unit = self._points.space, self._points.scale
-        colors = nearest_displayable(self._display, space, self._lloyd.get_centers(), unit)
         pinned = len(self._pinned)
+        colors = self._displayable(self._lloyd.get_centers())
         colors[:pinned] = self._pinned[:, : colors.shape[1]]
         best, inertia = self._settled(colors, max_iter)
         swaps = len(best) - pinned
-        few = len(best) * len(self._cells.colors) <= _MOST_DISTANCES
+        few = len(best) * len(self._cell_colors) <= _MOST_DISTANCES
         while few and swaps and self.steps < max_iter:
             tried, swaps = self._swapped(best, swaps)
             if swaps:
@@ -90,7 +77,8 @@ class RestrictedLloyd:
                     best, inertia = colors, found
                 else:
                     swaps //= 2
-        return best[self._used(best)]
+        used = self._totals(best)[0, pinned:] > 0
+        return np.concatenate([best[:pinned], best[pinned:][used]])
 
     def _settled(self, colors: Colors, max_iter: int) -> tuple[Colors, int]:
         """Entries of the lowest inertia of the steps until nothing moves, and that inertia."""
@@ -125,13 +113,13 @@ class RestrictedLloyd:
         # Sums are below 2^39 2^12, and _PART times as much below 2^63.
         means = totals[1 : 1 + dims, moves].T.astype(np.int64) * _PART // weights[moves][:, None]
         found: Colors = colors.copy()
-        found[moves] = nearest_displayable(self._display, self._points.space, means, self._points.scale * _PART)
+        found[moves] = self._displayable(means, _PART)
         return found
 
     def _distances(self, colors: Colors) -> tuple[Int, Int, Int]:
         """Each cell's nearest entry (ties: the lowest), its squared distance, and that of the next one."""
         points = self._points.places(colors).astype(np.float64)
-        places, lengths = self._cells.places.astype(np.float64), (points**2).sum(axis=1)
+        places, lengths = self._cell_places.astype(np.float64), (points**2).sum(axis=1)
         count = len(places)
         nearest, first, second = (np.empty(count, np.int64) for _ in range(3))
         for begin in range(0, count, _CELLS_AT_ONCE):
@@ -150,27 +138,20 @@ class RestrictedLloyd:
 
     def _swapped(self, colors: Colors, most: int) -> tuple[Colors, int]:
         """The entries after up to `most` swaps that promise to gain, and how many these were."""
-        cells, pinned = self._cells, len(self._pinned)
+        shown, weights, pinned = self._cell_colors, self._cell_weights, len(self._pinned)
         nearest, first, second = self._distances(colors)
         losses = np.zeros(len(colors), np.int64)
         # Weights add up to 2^39 at most and squared distances are below 2^24: sums are below 2^63.
-        np.add.at(losses, nearest, cells.weights * (second - first))
-        gains = cells.weights * (first - ((cells.places - self._points.places(cells.colors)) ** 2).sum(axis=1))
-        known = _packed(colors)
-        gains[np.isin(_packed(cells.colors), known)] = 0
+        np.add.at(losses, nearest, weights * (second - first))
+        gains = weights * (first - ((self._cell_places - self._points.places(shown)) ** 2).sum(axis=1))
+        gains[np.isin(_packed(shown), _packed(colors))] = 0
         wanted = np.argsort(-gains, kind="stable")[:most]
         given = np.argsort(losses[pinned:], kind="stable")[: len(wanted)] + pinned
         pays = gains[wanted] > losses[given]
         count = int(np.argmin(pays)) if not pays.all() else len(pays)
         found = colors.copy()
-        found[given[:count]] = cells.colors[wanted[:count], : colors.shape[1]]
+        found[given[:count]] = shown[wanted[:count], : colors.shape[1]]
         return found, count
-
-    def _used(self, colors: Colors) -> npt.NDArray[np.bool_]:
-        """(n,) bool: the entries that are pinned or have points."""
-        used = np.asarray(self._totals(colors)[0] > 0)
-        used[: len(self._pinned)] = True
-        return used
 
 
 def _packed(colors: Colors) -> npt.NDArray[np.uint32]:
