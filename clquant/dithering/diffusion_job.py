@@ -15,8 +15,7 @@ from clquant.dithering.error_filters import ErrorFilter
 from clquant.images import Picture
 from clquant.mapping.candidates_lanes import int4
 from clquant.mapping.palette_on_device import PaletteOnDevice
-from clquant.mapping.search import is_cpu
-from clquant.runtime import Buffer, Scope, Session, Variant
+from clquant.runtime import Buffer, Limits, Scope, Session, Variant
 
 SEARCHES_PER_PIXEL = 64
 """How much sooner tables and short lists of candidates pay on GPUs, where pixels wait for each other."""
@@ -29,7 +28,7 @@ def searches(session: Session, picture: Picture) -> int:
 
 def forms(file: str, gain: float, *launchers: Callable[..., Any]) -> tuple[Variant, Variant]:
     """The forms of a scan: candidates in the lanes of a vector for CPUs, and the portable one, of 16-bit values too."""
-    lanes = Variant("lanes", file, is_cpu, {"SEARCH": "IN_LANES"}, launchers, gain)
+    lanes = Variant("lanes", file, Limits.has_lanes, {"SEARCH": "IN_LANES"}, launchers, gain)
     return lanes, Variant("portable", file, constants={"SEARCH": "IN_CELLS"}, launchers=launchers)
 
 

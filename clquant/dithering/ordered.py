@@ -17,8 +17,8 @@ from clquant.flow import Portion
 from clquant.mapping.nearest import launch_lanes
 from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.mapping.pipeline import Nearest
-from clquant.mapping.search import is_cpu, search_of
-from clquant.runtime import Scope, Session, Variant
+from clquant.mapping.search import search_of
+from clquant.runtime import Limits, Scope, Session, Variant
 
 MASKS = ("blue-noise", "bayer")
 FULL_STRENGTH = 256
@@ -159,7 +159,7 @@ class LaneOrdered(PixelOrdered):
 
 
 VARIANTS = (
-    Variant("lanes", LANE_FILE, is_cpu, launchers=(LaneOrdered,), gain=3.9),
+    Variant("lanes", LANE_FILE, Limits.has_lanes, launchers=(LaneOrdered,), gain=3.9),
     Variant("portable", FILE, launchers=(PixelOrdered,)),
 )
 

@@ -23,7 +23,7 @@ from clquant.dithering.phase_planes import (
     row_stride,
     skewed_rows,
 )
-from clquant.runtime import Buffer, InvalidArgument, Scope, Session, Variant
+from clquant.runtime import Buffer, InvalidArgument, Limits, Scope, Session, Variant
 
 # The point whose nearest entry is taken has no coordinate beyond this (FARTHEST of `cl/dithering/search_steps.h`).
 FARTHEST = 2048
@@ -31,9 +31,7 @@ FARTHEST = 2048
 NEVER = 2.0**30
 GROUP = (64, 1)
 
-IN_LANES = Variant(
-    "lanes", "dithering/search_steps_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator, gain=6.65
-)
+IN_LANES = Variant("lanes", "dithering/search_steps_lanes.cl", Limits.has_lanes, gain=6.65)
 PORTABLE = Variant("portable", "dithering/search_steps.cl")
 VARIANTS = (IN_LANES, PORTABLE)
 

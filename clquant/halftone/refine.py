@@ -27,7 +27,7 @@ from clquant.dithering.phase_planes import (
 )
 from clquant.dithering.search import SearchDither, Searched
 from clquant.images import Picture
-from clquant.runtime import Buffer, Scope, Session, Variant
+from clquant.runtime import Buffer, Limits, Scope, Session, Variant
 
 MOST_LEVELS = 16
 MOST_PASSES = 16
@@ -36,9 +36,7 @@ AROUND = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]  # neighbours of a
 MOST_REACH = 7  # a neighbour's errors are looked at a pixel farther, still within a plane's margins
 GROUP = 64
 
-IN_LANES = Variant(
-    "lanes", "halftone/refine_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator, gain=2.3
-)
+IN_LANES = Variant("lanes", "halftone/refine_lanes.cl", Limits.has_lanes, gain=2.3)
 PORTABLE = Variant("portable", "halftone/refine.cl")
 VARIANTS = (IN_LANES, PORTABLE)
 

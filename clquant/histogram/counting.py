@@ -43,12 +43,7 @@ BITMAP, CHUNK = 1 << 11, 8
 # Pixels up to which pictures that may be partly transparent go through a table: the histogram would be for nothing.
 FEW_WITH_ALPHA = 1 << 12
 
-PARTITION = Variant(
-    "partition",
-    "histogram/counting_partition.cl",
-    lambda limits: limits.is_cpu and not limits.is_simulator,
-    gain=1.6,
-)
+PARTITION = Variant("partition", "histogram/counting_partition.cl", Limits.has_lanes, gain=1.6)
 PORTABLE = Variant("portable", "histogram/counting.cl")
 # Forms of counting opaque colours; `PARTITION` is shaped for CPUs and takes no weights.
 VARIANTS = (PARTITION, PORTABLE)

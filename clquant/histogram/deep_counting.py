@@ -83,7 +83,7 @@ def _parts(session: Session, portion: Portion) -> Iterator[HostCounts]:
 def _levels(session: Session, portion: Portion) -> HostCounts:
     """Count the gray pictures of a portion."""
     limits = session.limits
-    on_cpu = limits.is_cpu and not limits.is_simulator
+    on_cpu = limits.has_lanes()
     copies, run = (min(limits.compute_units, _MAX_LEVEL_COPIES), _RUN_ON_CPUS) if on_cpu else (1, 1)
     with session.scope() as outer:
         counters = outer.zeros(4 * copies * _LEVELS)

@@ -17,16 +17,10 @@ from clquant.color.spaces import Space
 from clquant.kmeans.deep_points import DeepColors, DeepPoints, PointSorter
 from clquant.mapping.candidates import CandidateGrid, CandidateLister
 from clquant.mapping.candidates_lanes import int4
-from clquant.runtime import LocalMemory, Scope, Session, Variant
+from clquant.runtime import Limits, LocalMemory, Scope, Session, Variant
 
 VARIANTS = (
-    Variant(
-        "lanes",
-        "kmeans/deep_lloyd.cl",
-        lambda limits: limits.is_cpu and not limits.is_simulator,
-        {"LANES": 8, "RUN": 16},
-        gain=1.74,
-    ),
+    Variant("lanes", "kmeans/deep_lloyd.cl", Limits.has_lanes, {"LANES": 8, "RUN": 16}, gain=1.74),
     Variant("portable", "kmeans/deep_lloyd.cl", constants={"LANES": 1}),
 )
 # Cells of candidates are this many times as long as those of points, as a power of two.

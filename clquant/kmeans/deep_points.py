@@ -177,7 +177,7 @@ class PointSorter:
         self._chunks, self._weighted, self._wide = chunks, chunks[0].weights is not None, wide
         count, limits = sum(chunk.pixels for chunk in chunks), session.limits
         self._grid = CellGrid.of(space, count, limits.max_alloc)
-        self._is_cpu = limits.is_cpu and not limits.is_simulator
+        self._is_cpu = limits.has_lanes()
         self._run, self._copies = 1, 1
         if self._is_cpu:
             self._run = _RUN_ON_CPUS

@@ -20,14 +20,14 @@ from clquant.kmeans.lloyd_grid import GRID, LloydGrid
 from clquant.kmeans.lloyd_grid import MAX_CENTERS as MAX_IN_GRID
 from clquant.kmeans.points import GROUP, PADDING, TILE, Points, Tiles, points_of, points_program, tiles_of
 from clquant.mapping.candidates_lanes import int4
-from clquant.runtime import LocalMemory, PreparedLaunch, Progress, Readback, Scope, Session, Variant
+from clquant.runtime import Limits, LocalMemory, PreparedLaunch, Progress, Readback, Scope, Session, Variant
 
 SLOTS = 16
 STATE_WORDS = 4
 DONE, STEPS, INERTIA = 0, 1, 2
 
 # Forms of a step: `LANES` is shaped for CPUs; `GRID` does many in one launch, of points whose weights are 32-bit.
-LANES = Variant("lanes", "kmeans/lloyd_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator, gain=7.0)
+LANES = Variant("lanes", "kmeans/lloyd_lanes.cl", Limits.has_lanes, gain=7.0)
 PORTABLE = Variant("portable", "kmeans/lloyd.cl")
 VARIANTS = (LANES, GRID, PORTABLE)
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.images import Picture
-from clquant.runtime import Buffer, Kernel, Progress, Scope, Session, Variant, kernel_for_group, seed_key
+from clquant.runtime import Buffer, Kernel, Limits, Progress, Scope, Session, Variant, kernel_for_group, seed_key
 
 # The bounds that keep every sum within 32 bits are proved in the kernel file for pictures up to this size.
 MOST_PIXELS = 1 << 14
@@ -27,13 +27,7 @@ CELLS = 32**3
 
 VARIANTS = (
     # On CPUs a work-group is one thread: a single work-item with explicit lanes.
-    Variant(
-        "lanes",
-        "kmeans/small_images.cl",
-        admits=lambda limits: limits.is_cpu and not limits.is_simulator,
-        constants={"LANES": 16, "SEGMENTS": 8},
-        gain=4.4,
-    ),
+    Variant("lanes", "kmeans/small_images.cl", Limits.has_lanes, {"LANES": 16, "SEGMENTS": 8}, gain=4.4),
     Variant("portable", "kmeans/small_images.cl", constants={"LANES": 1, "SEGMENTS": 64}),
 )
 

@@ -40,7 +40,7 @@ Cells = tuple[int, int, int, int]
 
 def is_finer(space: Space, searches: int, limits: Limits) -> bool:
     """Whether so many comparisons (pixels times entries) make cells half as long worthwhile."""
-    deep_on_cpu = space.bits == 16 and limits.is_cpu and not limits.is_simulator
+    deep_on_cpu = space.bits == 16 and limits.has_lanes()
     return searches >= (min(FINER_PAYS, DEEP_FINER_PAYS_ON_CPUS) if deep_on_cpu else FINER_PAYS)
 
 

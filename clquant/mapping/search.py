@@ -10,14 +10,8 @@ from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.mapping.small_palette import SmallPalette
 from clquant.runtime import Limits, Variant
 
-
-def is_cpu(limits: Limits) -> bool:
-    """Whether the forms for CPUs run well: not on a simulator of devices."""
-    return limits.is_cpu and not limits.is_simulator
-
-
 VARIANTS = (
-    Variant("lanes", nearest.LANE_FILE, is_cpu, launchers=(SmallPalette, LaneSearch), gain=9.6),
+    Variant("lanes", nearest.LANE_FILE, Limits.has_lanes, launchers=(SmallPalette, LaneSearch), gain=9.6),
     Variant("portable", nearest.PIXEL_FILE, launchers=(PixelSearch,)),
 )
 """Forms of the mapping."""

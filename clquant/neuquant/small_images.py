@@ -16,7 +16,7 @@ from clquant.neuquant import schedule as schedules
 from clquant.neuquant.minibatch import FEW_COLORS_STEPS, MAX_NODES_OF_STARTS
 from clquant.neuquant.nodes import NODE_BITS, as_vectors, gray_axis, map_constants, other_starts, whole_nodes
 from clquant.neuquant.params import NeuQuantParams
-from clquant.runtime import Buffer, Kernel, LocalMemory, Progress, Scope, Session, Variant, kernel_for_group
+from clquant.runtime import Buffer, Kernel, Limits, LocalMemory, Progress, Scope, Session, Variant, kernel_for_group
 
 # The bounds that keep sums within 32 bits are proved in the kernel file for pictures up to this size.
 MAX_PIXELS = 1 << 16
@@ -34,12 +34,7 @@ TRANSPARENT, PARTIAL = 1, 2
 
 VARIANTS = (
     # On CPUs a work-group is one thread: a single work-item with explicit lanes.
-    Variant(
-        "lanes",
-        "neuquant/small_images_lanes.cl",
-        admits=lambda limits: limits.is_cpu and not limits.is_simulator,
-        gain=18.7,
-    ),
+    Variant("lanes", "neuquant/small_images_lanes.cl", Limits.has_lanes, gain=18.7),
     Variant("portable", "neuquant/small_images.cl", constants={"TILE": 4}),
 )
 

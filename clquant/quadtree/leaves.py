@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from clquant import runtime
-from clquant.quadtree.plan import Plan, is_vector_cpu, tiles_at_once
+from clquant.quadtree.plan import Plan, tiles_at_once
 
 MAX_LISTED = 8  # tiles whose leaves per work-item of the form for CPUs lists, one after another
 
@@ -13,7 +13,7 @@ MAX_LISTED = 8  # tiles whose leaves per work-item of the form for CPUs lists, o
 NO_CRITERION: dict[str, int | str] = {"CRITERION": 0, "WEIGHT_LIST": "0"}
 
 VARIANTS = (
-    runtime.Variant("lanes", "quadtree/leaves.cl", is_vector_cpu, {"LANES": 1, "ALIGNED": 0}, gain=1.8),
+    runtime.Variant("lanes", "quadtree/leaves.cl", runtime.Limits.has_lanes, {"LANES": 1, "ALIGNED": 0}, gain=1.8),
     runtime.Variant("portable", "quadtree/leaves.cl", constants={"LANES": 0}),
 )
 

@@ -103,8 +103,3 @@ def tile_level(limits: runtime.Limits, bands: int) -> int:
 def tiles_at_once(limits: runtime.Limits, tiles: int, most: int) -> int:
     """Number of tiles per work-item of a form for CPUs, up to `most`: fewer if few work-items would be left."""
     return max(min(tiles // (16 * limits.compute_units), most), 1)
-
-
-def is_vector_cpu(limits: runtime.Limits) -> bool:
-    """Whether a device is a CPU whose compiler is for vectors."""
-    return limits.is_cpu and not limits.is_simulator

@@ -8,11 +8,11 @@ import numpy as np
 
 from clquant import runtime
 from clquant.quadtree.geometry import grid
-from clquant.quadtree.plan import MAX_TILE_LEVEL, Plan, is_vector_cpu, tiles_at_once
+from clquant.quadtree.plan import MAX_TILE_LEVEL, Plan, tiles_at_once
 
 # The form for CPUs does not load pixels in words, so that ALIGNED makes no difference: one build does for all.
 VARIANTS = (
-    runtime.Variant("lanes", "quadtree/tiles.cl", is_vector_cpu, {"LANES": 1, "ALIGNED": 0}, gain=2.46),
+    runtime.Variant("lanes", "quadtree/tiles.cl", runtime.Limits.has_lanes, {"LANES": 1, "ALIGNED": 0}, gain=2.46),
     runtime.Variant("portable", "quadtree/tiles.cl", constants={"LANES": 0}),
 )
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from clquant.dithering.phase_planes import LANES, PHASES, PhaseSteps
 from clquant.dithering.search_steps import ToggleSearch
-from clquant.runtime import InvalidArgument, Session, Variant
+from clquant.runtime import InvalidArgument, Limits, Session, Variant
 
 # Pixels of a slice, so that no sum of it leaves 32 bits.
 MOST_PIXELS = 1 << 17
@@ -18,9 +18,7 @@ MOST_PIXELS = 1 << 17
 SLICES, SLICE_BYTES = 256, 1 << 26
 GROUP = 64
 
-IN_LANES = Variant(
-    "lanes", "spatial/statistics_lanes.cl", lambda limits: limits.is_cpu and not limits.is_simulator, gain=3.1
-)
+IN_LANES = Variant("lanes", "spatial/statistics_lanes.cl", Limits.has_lanes, gain=3.1)
 PORTABLE = Variant("portable", "spatial/statistics.cl")
 VARIANTS = (IN_LANES, PORTABLE)
 

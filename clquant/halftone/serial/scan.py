@@ -24,7 +24,6 @@ from clquant.halftone.serial.rows import SerialRows
 from clquant.images import Picture
 from clquant.mapping.palette_cache import open_palette
 from clquant.mapping.palette_on_device import PaletteOnDevice
-from clquant.mapping.search import is_cpu
 
 MAX_KEPT_PIXELS = 1 << 22  # of a gray picture whose buffers and launches a CPU keeps for the next of its size
 GRAY_FORMS = (
@@ -34,7 +33,7 @@ GRAY_FORMS = (
 )
 # To a palette: all but the lanes are those of `clquant.dithering.error_diffusion`.
 PALETTE_FORMS = (
-    runtime.Variant("lanes", serial_lanes.PALETTE.file, is_cpu, gain=1.9),
+    runtime.Variant("lanes", serial_lanes.PALETTE.file, runtime.Limits.has_lanes, gain=1.9),
     runtime.Variant("portable", diffusion_waves.FILE),
 )
 

@@ -74,6 +74,10 @@ class Limits:
             unified_memory=bool(device.type & cl.device_type.CPU) or bool(device.host_unified_memory),
         )
 
+    def has_lanes(self) -> bool:
+        """Whether forms with explicit vector lanes run well: on CPUs, but not on a simulator."""
+        return self.is_cpu and not self.is_simulator
+
     def lowered(self, text: str) -> Limits:
         """Lower limits as a text such as ``"work_group=8,int64_atomics=0"`` says; higher numbers have no effect."""
         changes: dict[str, Any] = {}

@@ -87,7 +87,7 @@ _forced: contextvars.ContextVar[Values | None] = contextvars.ContextVar("clquant
 
 def family(limits: Limits) -> str:
     """The family of devices that shipped values are listed by."""
-    if limits.is_cpu and not limits.is_simulator:
+    if limits.has_lanes():
         return "cpu"
     return "nvidia" if limits.is_nvidia else "any"
 
