@@ -156,12 +156,11 @@ void assign_points(__global const float *points, uint stride, __global const Wei
 
 /* As assign_tiles of lloyd.cl. NDRange: 1-D, work-groups of one work-item, each with a share of the tiles.
  * lists: 3 * PLANES * k_stride float per group, scratch; sums (groups, k, STATS) ulong, added to. Does nothing where
- * state[DONE], unless `by_axis`. The last two arguments are not used. */
+ * state[DONE], unless `by_axis`. */
 __kernel void assign_tiles(__global const float *points, uint stride, __global const Weight *weights,
                            __global const uint *starts, __global const float *boxes, uint n_tiles,
                            __global const float *centers, uint k, uint k_stride, uint by_axis,
-                           __global const uint *state, __global float *lists, __global ulong *sums, __local ulong *keys,
-                           __local uint *local_sums)
+                           __global const uint *state, __global float *lists, __global ulong *sums)
 {
     const uint group = get_group_id(0);
     const uint size = PLANES * k_stride;

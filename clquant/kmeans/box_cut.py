@@ -67,11 +67,8 @@ class _Cutter:
 
     def _cut(self, rounds: int) -> None:
         """Do rounds until nothing is left to cut, at first so many."""
-        choose, *parts = (
-            self._prepared("choose_boxes", 1),
-            self._prepared(KERNELS[self._rule], self._most_chosen * self._dims),
-            self._prepared("divide_boxes", self._most_chosen * self._dims),
-        )
+        choose, most = self._prepared("choose_boxes", 1), self._most_chosen * self._dims
+        parts = [self._prepared(name, most) for name in (KERNELS[self._rule], "divide_boxes")]
         done = 0
         while True:
             for number in range(done, done + rounds):

@@ -1,11 +1,13 @@
 """Steps of Lloyd's algorithm over colours of 16 bits per value: exact integers, with means taken on the host.
 
-The sums of a step are the device's (`cl/kmeans/deep_lloyd.cl`). It waits for the host in every step; there are few,
-since centers start from those of 8-bit values.
+The sums of a step are the device's (`cl/kmeans/deep_lloyd.cl`): in integers, as the floats that hold squared distances
+of 8-bit values exactly are too short for those of 16 bits. It waits for the host in every step; there are few, since
+centers start from those of 8-bit values.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -86,16 +88,19 @@ class DeepLloyd:
             points[:, :dims] = centers
             where = scope.copy_of(points)
             lister = CandidateLister(session, scope, self._space.extent, self._space.bits, where, k, np.arange(k))
-            sums = scope.zeros(copies * sum_bytes)
-            squares, lists = 0, dict[tuple[int, bool], CandidateGrid]()
+            lists = functools.cache(lambda shift: lister.whole() if shift is None else lister.fine(shift))
+            sums, inertia = scope.zeros(copies * sum_bytes), 0
+            own = {"centers": where, "k": np.uint32(k), "copies": np.uint32(copies), "sums": sums}
             for part in self._sorted() if self._kept is None else self._kept:
-                cells = self._cells(lister, part, k, lists)
-                own = {"centers": where, "k": np.uint32(k), "copies": np.uint32(copies), "sums": sums}
-                self._launch(part, own, cells)
-                squares += part.squares
+                in_cells = part.n_points * k >= session.tuned("mapping.grid_pays")
+                self._launch(part, own, lists(part.grid.shift + _LIST_STEP if in_cells else None))
+                inertia += part.squares
             totals = session.download(sums, (copies, k, 1 + dims), np.uint64).sum(axis=0, dtype=np.uint64)
         signed = totals.astype(np.int64)
-        return DeepStep(signed[:, 0], signed[:, 1:], _inertia(centers, signed, squares))
+        # The sum of |p|^2 - 2 c.p + |c|^2 over all points.
+        mass, moments, places = (a.astype(object) for a in (signed[:, 0], signed[:, 1:], centers))
+        inertia += int(((places * places).sum(axis=1) * mass).sum() - 2 * (places * moments).sum())
+        return DeepStep(signed[:, 0], signed[:, 1:], inertia)
 
     def _launch(self, part: DeepPoints, own: dict[str, Any], cells: CandidateGrid) -> None:
         """Queue `sum_points`; `own` has its centers, and where it leaves sums."""
@@ -124,19 +129,3 @@ class DeepLloyd:
             groups, group = part.n_segments, session.work_group_size(kernel, wanted, _LOCAL_BYTES)
         given |= {"found": LocalMemory(4 * group), "least": LocalMemory(8 * group)}
         session.launch(kernel, groups * group, group, **given)
-
-    def _cells(
-        self, lister: CandidateLister, part: DeepPoints, k: int, lists: dict[tuple[int, bool], CandidateGrid]
-    ) -> CandidateGrid:
-        """Candidate lists for a part's cells, made once for all parts with cells alike."""
-        worthwhile = part.n_points * k >= self._session.tuned("mapping.grid_pays")
-        key = part.grid.shift + _LIST_STEP, worthwhile
-        if key not in lists:
-            lists[key] = lister.fine(key[0]) if worthwhile else lister.whole()
-        return lists[key]
-
-
-def _inertia(centers: Int, totals: Int, squares: int) -> int:
-    """Sum of |p|^2 - 2 c.p + |c|^2 over all points, from their centers' sums."""
-    mass, sums, places = (a.astype(object) for a in (totals[:, 0], totals[:, 1:], centers))
-    return int(squares - 2 * (places * sums).sum() + ((places * places).sum(axis=1) * mass).sum())

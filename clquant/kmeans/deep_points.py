@@ -16,6 +16,7 @@ import numpy.typing as npt
 from clquant.color.spaces import Space
 from clquant.histogram.merging import MAX_NARROW, HostCounts, colors_of
 from clquant.images import Picture
+from clquant.kmeans.points import cut_cells
 from clquant.mapping.candidates_lanes import int4
 from clquant.runtime import Buffer, Kernel, Scope, Session
 
@@ -249,12 +250,6 @@ def _most_points(session: Session) -> int:
 
 def _segments(per_cell: npt.NDArray[np.uint32], ends: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
     """(n, 4): cell, first point, end and 0 of runs of at most `SEGMENT` points, cell by cell."""
-    cells = np.flatnonzero(per_cell)
-    pieces = (per_cell[cells].astype(np.int64) + SEGMENT - 1) // SEGMENT
-    cell = np.repeat(cells, pieces)
-    number = np.arange(len(cell)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    end = ends[cell].astype(np.int64)
-    first = end - per_cell[cell] + SEGMENT * number
-    table = np.zeros((len(cell), 4), np.uint32)
-    table[:, 0], table[:, 1], table[:, 2] = cell, first, np.minimum(first + SEGMENT, end)
-    return table
+    cell, first = cut_cells(per_cell, SEGMENT)
+    first += (ends - per_cell)[cell]
+    return np.column_stack([cell, first, np.append(first[1:], ends[-1]), np.zeros_like(cell)]).astype(np.uint32)

@@ -141,10 +141,8 @@ def merged_pair(colors: Colors, weights: npt.NDArray[np.unsignedinteger], space:
         if ward[pairs[0]] * (1 - _SLACK) > best[0]:
             break
         i, j = first[pairs], second[pairs]
-        both = mass[i] + mass[j]
-        means = (2 * (places[i] * mass[i][:, None] + places[j] * mass[j][:, None]) + both[:, None]) // (
-            2 * both[:, None]
-        )
+        both = (mass[i] + mass[j])[:, None]
+        means = (2 * (places[i] * mass[i][:, None] + places[j] * mass[j][:, None]) + both) // (2 * both)
         entries = space.colors(means)
         shared = space.coordinates(entries).astype(np.int64)
         costs = mass[i] * ((places[i] - shared) ** 2).sum(axis=1) + mass[j] * ((places[j] - shared) ** 2).sum(axis=1)

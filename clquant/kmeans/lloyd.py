@@ -1,8 +1,6 @@
 """Lloyd's algorithm over weighted points on the device: exact, deterministic, without a trip to the host in a step.
 
-S. P. Lloyd, "Least squares quantization in PCM", IEEE Transactions on Information Theory 28 (1982). The kernels and the
-bounds that make them exact are in `cl/kmeans/lloyd.cl`, `cl/kmeans/lloyd_update.cl` and
-`cl/kmeans/lloyd_grid.cl`.
+`cl/kmeans/lloyd.cl` has the source and the bounds that make steps exact.
 """
 
 from __future__ import annotations

@@ -37,13 +37,8 @@ def _admits(limits: Limits) -> bool:
     return limits.is_nvidia and limits.compute_capability >= 80 and limits.int64_atomics and room
 
 
-GRID = Variant(
-    "grid",
-    "kmeans/lloyd_grid.cl",
-    _admits,
-    {"DEVICE_FENCE": NVIDIA_FENCE, "WARP": 32, "SHORTLIST": SHORTLIST},
-    gain=1.59,
-)
+_CONSTANTS: dict[str, int | str] = {"DEVICE_FENCE": NVIDIA_FENCE, "WARP": 32, "SHORTLIST": SHORTLIST}
+GRID = Variant("grid", "kmeans/lloyd_grid.cl", _admits, _CONSTANTS, gain=1.59)
 # With more centers than this, by dimensions, other forms are taken: local memory leaves room for few work-items.
 MAX_CENTERS = {3: 512, 4: 256}
 
@@ -62,6 +57,7 @@ class LloydGrid:
         # Of planes of centers in local memory: whole warps, and vectors of four.
         whole = max(4, self._warp)
         self._stride = -(-lloyd.k // whole) * whole
+        self._center_bytes = 8 * self._dims * self._stride  # of these and the best ones
         self.fresh = True
 
     @functools.cached_property
@@ -83,11 +79,6 @@ class LloydGrid:
     def _most_groups(self) -> int:
         """One per compute unit, so that all are there at once whatever registers and local memory they take."""
         return self._session.limits.compute_units
-
-    @property
-    def _center_bytes(self) -> int:
-        """Local memory of the centers, and of the best ones."""
-        return 8 * self._dims * self._stride
 
     def _scratch_bytes(self, group: int) -> int:
         lists = group // self._warp * (self._listed * 18 + self._warp * 32)

@@ -101,6 +101,15 @@ def stride_of(n: int) -> int:
     return -(-n // PADDING) * PADDING + PADDING
 
 
+def cut_cells(sizes: npt.NDArray[np.uint32], most: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Cut cells into pieces of nearly equal size, at most `most` points: each one's cell, and its first point there."""
+    points = sizes.astype(np.int64)
+    pieces = -(-points // most)
+    cell = np.repeat(np.arange(len(points)), pieces)
+    piece = np.arange(len(cell)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    return cell, piece * points[cell] // pieces[cell]
+
+
 def tiles_of(session: Session, scope: Scope, points: Points, largest: int = TILE) -> Tiles:
     """Join small cells of a block, cut large ones into tiles of nearly equal size, and bound them."""
     # Cells of differing blocks may be far from each other, and many centers near to the box around them.
@@ -108,11 +117,8 @@ def tiles_of(session: Session, scope: Scope, points: Points, largest: int = TILE
     firsts, blocks = cells[:-1] // MIN_TILE, points.blocks
     begins = np.append(True, (firsts[1:] != firsts[:-1]) | (blocks[1:] != blocks[:-1]))
     cells = np.append(cells[:-1][begins], cells[-1:])
-    sizes = cells[1:].astype(np.int64) - cells[:-1]
-    pieces = -(-sizes // largest)
-    piece = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    cell = np.repeat(np.arange(len(sizes)), pieces)
-    starts = np.append(cells[:-1][cell] + piece * sizes[cell] // pieces[cell], points.n).astype(np.uint32)
+    cell, first = cut_cells(np.diff(cells), largest)
+    starts = np.append(cells[:-1][cell] + first, points.n).astype(np.uint32)
     n, dims = len(starts) - 1, points.space.dims
     kernel = points_program(session, points.space, points.wide).kernel("bound_tiles")
     where, boxes = scope.copy_of(starts), scope.empty(8 * dims * n)

@@ -8,6 +8,8 @@ and swaps stay only if they lower the inertia over all points.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -34,12 +36,7 @@ class RestrictedLloyd:
     # `colors` (n, 4) and `weights` (n,), which add up to at most 2^39, are those of the points of `lloyd`.
 
     def __init__(
-        self,
-        lloyd: Lloyd,
-        pinned: Colors,
-        display: DisplayFormat,
-        colors: Colors,
-        weights: npt.NDArray[np.unsignedinteger],
+        self, lloyd: Lloyd, pinned: Colors, display: DisplayFormat, colors: Colors, weights: npt.NDArray[Any]
     ) -> None:
         self._lloyd = lloyd
         self._points = lloyd.points

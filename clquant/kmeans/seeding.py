@@ -149,9 +149,7 @@ class Sketcher:
         weights = scope.empty((8 if points.wide else 4) * n)
         group = session.work_group_size(kernel, session.tuned("kmeans.sketch_group"), 4)
         session.launch(
-            kernel,
-            len(occupied) * group,
-            group,
+            *(kernel, len(occupied) * group, group),
             colors=self._counts.colors,
             starts=self._cells,
             mask=np.uint32(self._mask(level)),

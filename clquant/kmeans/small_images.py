@@ -91,11 +91,8 @@ class _Batch:
         # Groups become smaller from kernel to kernel, if they do: the last program is that of the size for all.
         for name in ("picture_points", "seed_centers", "lloyd_steps"):
             _, self._group = kernel_for_group(session, self._group, functools.partial(build, name))
-        groups = min(
-            session.tuned("batch.groups_a_unit") * session.limits.compute_units,
-            session.limits.max_alloc // (CELLS * 16),
-        )
-        self._most_groups = max(groups, 1)
+        groups = session.tuned("batch.groups_a_unit") * session.limits.compute_units
+        self._most_groups = max(1, min(groups, session.limits.max_alloc // (CELLS * 16)))
 
     def run(self) -> list[npt.NDArray[np.uint8]]:
         """A palette for each picture."""
