@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import collections
 import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -28,6 +26,8 @@ Finish = Callable[[], Report]
 Read = Callable[[Source, str | None], T]
 Sizes = tuple[int | None, int | None]  # bytes of a result and of its input, as far as they are known
 
+# Errors of one input, and none of the arguments.
+_OF_AN_INPUT = (FileError, FormatError, PictureError, DeviceMemoryError)
 MOST_READERS = 4
 # After a picture of this many bytes only one more is read ahead.
 LARGE_BYTES = 1 << 26
@@ -71,15 +71,15 @@ class Item:
         """Time since the work on it began."""
         return time.perf_counter() - self.begin
 
-    def said(
-        self, shape: Sequence[int], what: str, *, to: str = "", seconds: float | None = None, **record: Any
-    ) -> Report:
+    def said(self, shape: Sequence[int], what: str, *, to: str = "", timed: bool = True, **record: Any) -> Report:
         """Make the report of a result of `shape` rows and columns; `to` names it if it is no file."""
         height, width = shape[:2]
-        seconds = self.seconds() if seconds is None else seconds
         text = f"{self.source.relative} -> {to or shown(self.place)}: {width}x{height}{what}"
-        places: dict[str, Any] = {"input": self.source.path, "output": self.target, "width": width, "height": height}
-        return partial(common.say, self.args, f"{text}, {seconds:.2f} s", **places, **record, seconds=seconds)
+        record = {"input": self.source.path, "output": self.target, "width": width, "height": height, **record}
+        if timed:
+            seconds = record.setdefault("seconds", self.seconds())
+            text += f", {seconds:.2f} s"
+        return partial(common.say, self.args, text, **record)
 
     def skipped_as_larger(self, nbytes: int, input_bytes: int | None) -> Report | None:
         """Make the report of a result that ``--skip-if-larger`` leaves out; None if it is written."""
@@ -104,33 +104,29 @@ def run(args: argparse.Namespace, pairs: Sequence[Pair], read: Read[T], work: Ca
         return 0
     failures = Failures(args, len(pairs))
     most = ahead = min(MOST_READERS, os.cpu_count() or 1)
-    finishing: collections.deque[tuple[Source, Future[Report]]] = collections.deque()
 
-    def report(left: int) -> None:
-        """Report what is finished, in order; wait until at most so many are left."""
-        while finishing and (len(finishing) > left or finishing[0][1].done()):
-            source, done = finishing.popleft()
-            try:
-                done.result()()
-            except ClquantError as error:
-                failures.add(source, error, always=True)
+    def worked() -> Iterator[tuple[Source, Finish]]:
+        nonlocal ahead
+        with contextlib.closing(parallel.ordered(partial(tried, read), pairs, lambda: ahead)) as reading:
+            for pair, found in zip(pairs, reading, strict=True):
+                try:
+                    if isinstance(found, ClquantError):
+                        raise found
+                    ahead = 1 if getattr(found, "nbytes", 0) > LARGE_BYTES else most
+                    yield pair[0], work(Item(args, *pair), found)
+                except ClquantError as error:
+                    failures.add(pair[0], error)
 
-    reading = parallel.ordered(partial(tried, read), pairs, lambda: ahead)
-    writers = ThreadPoolExecutor(most, thread_name_prefix="clquant-write")
-    try:
-        for pair, found in zip(pairs, reading, strict=True):
-            try:
-                if isinstance(found, ClquantError):
-                    raise found
-                ahead = 1 if getattr(found, "nbytes", 0) > LARGE_BYTES else most
-                finishing.append((pair[0], writers.submit(work(Item(args, *pair), found))))
-            except ClquantError as error:
-                failures.add(pair[0], error)
-            report(ahead)
-        report(0)
-    finally:
-        reading.close()
-        writers.shutdown(cancel_futures=True)
+    def finished(worked: tuple[Source, Finish]) -> Report:
+        source, finish = worked
+        try:
+            return finish()
+        except ClquantError as error:
+            return partial(failures.add, source, error, always=True)
+
+    with contextlib.closing(parallel.ordered(finished, worked(), lambda: ahead, early=True)) as reports:
+        for report in reports:
+            report()
     return failures.status()
 
 
@@ -167,7 +163,8 @@ class Failures:
 
     def add(self, source: Source, error: ClquantError, always: bool = False) -> None:
         """Keep and print an input's error; `always`, whatever it is about."""
-        if self._total == 1 or not (always or _is_about(source, error)):
+        is_its_own = isinstance(error, _OF_AN_INPUT) or str(error).startswith(source.shown)
+        if self._total == 1 or not (always or is_its_own):
             raise error
         text = str(error)
         self._errors.append((source, error))
@@ -181,9 +178,3 @@ class Failures:
         names = ", ".join(source.shown for source, _ in self._errors)
         streams.complain(f"clquant: {len(self._errors)} of {self._total} inputs failed: {names}\n")
         return common.EXIT_FAILED
-
-
-def _is_about(source: Source, error: ClquantError) -> bool:
-    """Whether an error is one input's own, and none of the arguments'."""
-    own = FileError | FormatError | PictureError | DeviceMemoryError
-    return isinstance(error, own) or str(error).startswith(source.shown)

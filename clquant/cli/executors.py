@@ -26,7 +26,7 @@ from clquant.runtime import ClquantError, InvalidArgument, NoDeviceError, open_s
 
 MOST_JOBS = 64
 # Unless ``--jobs`` says otherwise: most processes, fewest inputs of one, and bytes of all inputs from which they pay.
-_MOST, _FEWEST_INPUTS, _LEAST_BYTES = 8, 2, 1 << 23
+MOST_BY_DEFAULT, _FEWEST_INPUTS, _LEAST_BYTES = 8, 2, 1 << 23
 # Environment variables for how many threads PoCL starts, of older and newer versions.
 _THREADS = ("POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT")
 _LOCAL, _SECONDS = "local", 30
@@ -35,15 +35,6 @@ Here = Callable[[argparse.Namespace, Sequence[Pair]], int]
 """Does a command on some of its inputs; workers are sent it by its name."""
 Messages = list[tuple[str, dict[str, Any]]]
 """Messages of a worker, as `common.say` gets them: text, record."""
-
-
-def add_jobs(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--jobs``."""
-    text = (
-        "processes that share the inputs out; results are the same (default: on CPUs through PoCL one per core, "
-        f"at most {_MOST}, for many inputs; else 1)"
-    )
-    common.option(parser, "--jobs N", text, type=int)
 
 
 def check(args: argparse.Namespace, pairs: Sequence[Pair], option: str) -> None:
@@ -76,7 +67,7 @@ def processes(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
     limits = open_session(common.open_queue(args)).limits
     if not (limits.is_cpu and limits.is_pocl):
         return 1
-    return max(1, min(limits.compute_units, _MOST, len(pairs) // _FEWEST_INPUTS))
+    return max(1, min(limits.compute_units, MOST_BY_DEFAULT, len(pairs) // _FEWEST_INPUTS))
 
 
 def _is_piped(source: Source, target: str | None) -> bool:

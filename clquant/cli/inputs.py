@@ -57,11 +57,6 @@ class Inputs:
     def __len__(self) -> int:
         return len(self.sources)
 
-    @property
-    def why_several(self) -> str:
-        """Names in errors what needs a folder."""
-        return "several inputs" if len(self) > 1 else "the pictures of a folder"
-
 
 Naming = Callable[[Source], str]  # from an input to its result's name
 Pair = tuple[Source, str | None]  # an input, and the place of its result; None for no file

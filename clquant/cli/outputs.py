@@ -75,7 +75,7 @@ class Outputs:
         self, source: Source, output: str | None, name: str, option: str, suffixes: Collection[str] | None
     ) -> str:
         """Choose the place of one input's result."""
-        several, why = self.inputs.several, self.inputs.why_several
+        several, why = self.inputs.several, "several inputs" if len(self.inputs) > 1 else "the pictures of a folder"
         if output == STDOUT or (output is None and source.piped):
             if several:
                 raise InvalidArgument(f"{why} cannot go to one standard output; name a folder with {option}")
@@ -90,7 +90,9 @@ class Outputs:
             return self.one(output, option, suffixes, source)
         if os.path.isfile(output):
             raise InvalidArgument(f"output {output!r} is a file, but {why} need a folder")
-        if not os.path.isdir(output) and _names_a_file(output):
+        suffix = os.path.splitext(output)[1].lower()  # none of a path that ends with a slash
+        is_known = suffix in (".clvq", ".clqt", ".zarr") or format_of_suffix(suffix) is not None
+        if not os.path.isdir(output) and suffix and is_known:
             raise InvalidArgument(f"output {output!r} names a file, but {why} need a folder (end it with /)")
         target = files.path_of(output, option) / source.relative.parent / name
         return self._checked(str(target), option, suffixes, source)
@@ -257,12 +259,6 @@ def _identity(path: str) -> tuple[int, int] | None:
     except (OSError, ValueError):
         return None
     return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
-
-
-def _names_a_file(output: str) -> bool:
-    """Whether a path that is not there looks like a file's: it ends in the suffix of what is read or written here."""
-    suffix = os.path.splitext(output)[1].lower()  # none of a path that ends with a slash
-    return bool(suffix) and (suffix in (".clvq", ".clqt", ".zarr") or format_of_suffix(suffix) is not None)
 
 
 def _check_can_write(target: str) -> None:

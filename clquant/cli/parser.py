@@ -72,7 +72,9 @@ class _Command(_Parser):
         if len(whole.splitlines()) <= SCREEN_LINES:
             return whole
         places = [action for action in self._actions if not action.option_strings]
-        options = sorted(filter(self._is_everyday, self._actions), key=lambda action: isinstance(action, _HelpAll))
+        declared = self.get_default("options") or {}
+        options = [one for one in self._actions if "everyday" in getattr(declared.get(one.dest), "traits", ())]
+        options += [one for one in self._actions if isinstance(one, _HelpAll)]
         named = " ".join(f"{action.metavar} ..." for action in places)
         formatter = self._get_formatter()
         formatter.add_usage(f"{self.prog} [options] {named}", [], [])
@@ -81,12 +83,9 @@ class _Command(_Parser):
         formatter.add_arguments(map(_short, [*places, *options]))
         formatter.end_section()
         examples = (self.epilog or "").splitlines()[:3]
-        formatter.add_text("\n".join(map(_narrow, examples)))
+        short = [re.sub(r"(?<=\S)   .*", "", one) if len(one) > SCREEN_COLUMNS else one for one in examples]
+        formatter.add_text("\n".join(short))
         return formatter.format_help()
-
-    def _is_everyday(self, action: argparse.Action) -> bool:
-        declared = (self.get_default("options") or {}).get(action.dest)
-        return isinstance(action, _HelpAll) or (declared is not None and "everyday" in declared.traits)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         found, unknown = super().parse_known_args(args, namespace)
@@ -103,11 +102,6 @@ def _short(action: argparse.Action) -> argparse.Action:
     return made
 
 
-def _narrow(example: str) -> str:
-    """Leave out an example's remark where it does not fit the line."""
-    return example if len(example) <= SCREEN_COLUMNS else re.sub(r"(?<=\S)   .*", "", example)
-
-
 def build_parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     """Make the command line of some subcommands, whose modules are imported; by default of all."""
     parser = _Parser(
@@ -120,7 +114,7 @@ def build_parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     for name in names:
         module = importlib.import_module(f"clquant.cli.commands.{name}")
         description = module.HELP[0].upper() + module.HELP[1:] + "."
-        command = subparsers.add_parser(name, help=module.HELP, description=description)
+        command = subparsers.add_parser(name, help=module.HELP, description=description, epilog=module.EPILOG)
         module.configure(command)
         command.set_defaults(run=module.run)
     return parser

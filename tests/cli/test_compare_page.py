@@ -13,14 +13,14 @@ import PIL.Image
 import pytest
 
 from clquant.cli import main
-from clquant.cli.commands.compare import page as compare_page
+from clquant.cli.commands import compare
 
 PICTURE = np.arange(5 * 7 * 3, dtype=np.uint8).reshape(5, 7, 3)
 
 
 def made(title="a", name="k-means", value=1.5):
     pictures = {"original": PICTURE, name: 255 - PICTURE}
-    data = compare_page.page(title, pictures, {"mse": "MSE"}, {name: {"mse": value}})
+    data = compare.page(title, pictures, {"mse": "MSE"}, {name: {"mse": value}})
     return data.decode("utf-8")
 
 

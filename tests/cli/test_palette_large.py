@@ -15,7 +15,7 @@ import tifffile
 
 import clquant
 from clquant import cli
-from clquant.cli import large
+from clquant.cli import loading
 from clquant.cli.commands.palette.options import SHORTER_FITS
 from clquant.palette.engine import predict
 
@@ -79,7 +79,7 @@ def test_tiffs_of_many_pixels_are_not_read_at_once(
     folder: pathlib.Path, picture: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tifffile.imwrite("tiled.tif", picture, tile=(32, 32), photometric="rgb")
-    monkeypatch.setattr(large, "MOST_PIXELS_AT_ONCE", 1000)
+    monkeypatch.setattr(loading, "MOST_PIXELS_AT_ONCE", 1000)
     monkeypatch.setattr("clquant.cli.commands.palette.load", None)
     assert run("tiled.tif", "-k", "4", "--effort", "normal") == 0
     assert np.array_equal(tifffile.imread("tiled-4.tif"), clquant.KMeansPalette(4).fit(picture).predict(picture))

@@ -43,7 +43,6 @@ Times are exact: what is rounded in one frame is made good in the next."""
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.epilog = EPILOG
     common.add_inputs(parser, "a film, an animation, or picture")
     common.add_output(parser, ".gif, .png, .apng, .webp", "IN.gif beside it")
     common.add(parser, "colors", help="colours, 2 to 256 (default: 256)", default=256)

@@ -40,7 +40,6 @@ PORTABLE = "CLQUANT_VARIANT=portable"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.epilog = EPILOG
     parser.add_argument("--json", dest="as_json", action="store_true", help="print JSON")
     option(parser, "--check", "run a golden job of every engine on each device")
     option(parser, "--only NUMBER", "with --check: this device alone", type=int)

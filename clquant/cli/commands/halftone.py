@@ -13,7 +13,7 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import images
-from clquant.cli import batch, common, executors, large
+from clquant.cli import batch, common, executors, loading
 from clquant.cli.batch import Item
 from clquant.cli.common import given_palette, option, shown
 from clquant.cli.inputs import Pair, Source
@@ -50,7 +50,6 @@ INDEXED = frozenset({"PNG", "GIF", "PBM", "SIXEL"}) | SMALL_DISPLAYS
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.epilog = EPILOG
     written = ".png, .pbm, .tif, .gif and whatever else Pillow writes without loss"
     common.add_batch(parser, written, "IN-halftone.png beside each", ", {levels} is L")
     option(parser, "--gray", "reduce the picture to gray (Rec. 601 luma) first", "everyday")
@@ -79,14 +78,14 @@ def run(args: argparse.Namespace) -> int:
     if not args.refine:
         common.refuse(args, ["dpi", "inches"], "without --refine; allowed: with --refine")
     _, pairs = expected(
-        args, lambda source: f"{source.stem}-halftone{large.suffix_of(source) or '.png'}", levels=args.levels
+        args, lambda source: f"{source.stem}-halftone{loading.suffix_of(source) or '.png'}", levels=args.levels
     )
     for source, target in pairs:
-        if not large.is_banded(args, (source, target)):
+        if not loading.is_banded(args, (source, target)):
             lossless_kind(str(target), "a halftone")
-    large.split(args, pairs)
+    loading.split(args, pairs)
     with executors.cluster(args, pairs) as client:
-        return executors.run(args, pairs, client, partial(large.is_banded, args), _here)
+        return executors.run(args, pairs, client, partial(loading.is_banded, args), _here)
 
 
 def _here(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
@@ -101,11 +100,11 @@ def _here(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
 
 def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loaded | None:
     """Read a picture with what goes with it; None of one that goes by bands."""
-    if large.is_banded(args, (source, target)):
+    if loading.is_banded(args, (source, target)):
         return None
     how: dict[str, Any] = {"keeps": True, "keep_profile": args.icc == "keep", "max_bits": 16}
     loaded = load_still(args, source, "halftones are of one picture", **how)
-    return replace(loaded, pixels=large.luma(loaded.pixels)) if args.gray and loaded.pixels.shape[2] > 1 else loaded
+    return replace(loaded, pixels=loading.luma(loaded.pixels)) if args.gray and loaded.pixels.shape[2] > 1 else loaded
 
 
 def _one(halftoner: PinwheelHalftoner, item: Item, loaded: Loaded | None) -> batch.Finish:
@@ -134,7 +133,7 @@ def _one(halftoner: PinwheelHalftoner, item: Item, loaded: Loaded | None) -> bat
 def _by_bands(halftoner: PinwheelHalftoner, item: Item) -> batch.Finish:
     make_folder(item.place)
     with item.working() as progress:
-        halftoner.transform(large.picture(item.args, item.source), progress=progress, out=item.target)
+        halftoner.transform(loading.picture(item.args, item.source), progress=progress, out=item.target)
     picture = images.read_parts(item.source.path)
     return lambda: _report(halftoner, item, (picture.height, picture.width), None)
 

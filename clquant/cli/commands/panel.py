@@ -37,7 +37,6 @@ With --panel list the panels are named, and the sources of their colours."""
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.epilog = EPILOG
     written, fields = ".png, .gif, ... or .bin, .c, .h: the packed frame", ", {panel} is the panel's name"
     common.add_batch(parser, written, "IN-PANEL.png beside each", fields, optional=True)
     option(parser, "--panel", "which one; list: print them all", "everyday", choices=(*PANELS, "list"), required=True)

@@ -50,7 +50,6 @@ FORMATS |= {".tif": "TIFF", ".jpg": "JPEG"}
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.epilog = EPILOG
     default = "IN-quadtree.png (.gif with --gif) beside each input"
     common.add_batch(parser, ", ".join(FORMATS), default, what="picture or tree (.clqt)")
     option(parser, "-t --threshold T", "gray levels, 0 to 255 (default: 13)", "everyday learns", type=float)

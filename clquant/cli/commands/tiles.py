@@ -28,7 +28,6 @@ tiles without a visible pixel are left out."""
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.epilog = EPILOG
     parser.add_argument("source", metavar="IN", help="a folder z/x/y.png (.jpg, .webp), .mbtiles or .pmtiles")
     option(parser, "-o --output OUT", "a new folder, or a file .mbtiles or .pmtiles", "everyday", required=True)
     common.add(parser, "colors", help=f"colours, 2 to 256 (default: {MOST_COLORS})")

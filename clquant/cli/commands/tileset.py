@@ -12,7 +12,7 @@ import numpy.typing as npt
 import clquant
 from clquant.cli import batch, common, outputs
 from clquant.cli.batch import Item
-from clquant.cli.commands.palette import work as palette_work
+from clquant.cli.commands import palette
 from clquant.cli.common import given_palette, option
 from clquant.cli.inputs import Source
 from clquant.cli.loading import load_still
@@ -37,7 +37,6 @@ Scale pictures first."""
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.epilog = EPILOG
     common.add_batch(parser, ".png, .gif, .tif, .c, .h and others without loss", "IN-tiles.png beside each input")
     option(parser, "--palettes --n-palettes P", "palettes (default: 8)", "everyday", type=int, default=8)
     common.add(parser, "colors", help="colours of each (default: 16)", default=16)
@@ -86,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
             if not args.shared:
                 engine.fit(picture, progress=progress)
             made = engine.quantize(picture, args.dither)
-        error = palette_work.psnr(made.to_array(), picture, queue) if common.is_reported(args) else 0.0
+        error = palette.psnr(made.to_array(), picture, queue) if common.is_reported(args) else 0.0
         return partial(_finish, item, made, engine.tile_numbers(made), error)
 
     return batch.run(args, pairs, given, work)

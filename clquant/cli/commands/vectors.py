@@ -47,7 +47,6 @@ every device."""
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the four verbs and their arguments."""
-    parser.epilog = EPILOG
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     train = verbs.add_parser("train", help="learn codebooks from rows", epilog=EPILOG)
     common.add_inputs(train, ROWS)

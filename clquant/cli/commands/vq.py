@@ -15,9 +15,9 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import flow, params
-from clquant.cli import batch, common, executors, inputs, large, streams
+from clquant.cli import batch, common, executors, inputs, loading, streams
 from clquant.cli.batch import Item
-from clquant.cli.common import STDOUT, option, shown
+from clquant.cli.common import STDOUT, option
 from clquant.cli.inputs import Pair, Source
 from clquant.cli.loading import load_still
 from clquant.cli.outputs import Outputs, expected, full_color_kind, picture_bytes
@@ -48,7 +48,6 @@ The same pictures, options and seed give the same codebooks and indices on every
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the four verbs and their arguments."""
-    parser.epilog = EPILOG
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     train = verbs.add_parser("train", help="learn one codebook from pictures", epilog=EPILOG)
     common.add_inputs(train)
@@ -117,7 +116,7 @@ def _picture(args: argparse.Namespace, source: Source, _: str | None = None) -> 
     """Read a picture, or open it as a cluster's workers read it."""
     if args.cluster is None:
         return _pixels(args, source)
-    return large.picture(args, source) if large.suffix_of(source) else executors.later(_pixels, args, source)
+    return loading.picture(args, source) if loading.suffix_of(source) else executors.later(_pixels, args, source)
 
 
 def _encode(args: argparse.Namespace) -> int:
@@ -130,7 +129,7 @@ def _encode(args: argparse.Namespace) -> int:
         common.refuse(args, ["tolerance"], "without --side-match; allowed: with --side-match")
     _, pairs = expected(args, lambda source: source.stem + SUFFIX, suffixes=CLVQ_SUFFIXES)
     with executors.cluster(args, pairs) as client:
-        return executors.run(args, pairs, client, lambda pair: bool(large.suffix_of(pair[0])), _encode_here)
+        return executors.run(args, pairs, client, lambda pair: bool(loading.suffix_of(pair[0])), _encode_here)
 
 
 def _encode_here(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
@@ -211,10 +210,7 @@ def _decode_here(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
 
         def finish() -> batch.Report:
             item.write(picture_bytes(PIL.Image.fromarray(picture), full_color_kind(item.place), item.place))
-            height, width = picture.shape[:2]
-            text = f"{item.source.relative} -> {shown(item.place)}: {width}x{height}"
-            record = {"input": item.source.path, "output": item.target, "width": width, "height": height}
-            return partial(common.say, args, text, **record)
+            return item.said(picture.shape, "", timed=False)
 
         return finish
 
@@ -261,4 +257,4 @@ def _check_kind(source: Source) -> None:
 
 def _pixels(args: argparse.Namespace, source: Source) -> Picture:
     array: Picture = load_still(args, source, "coded are single pictures").pixels
-    return large.luma(array) if args.gray and array.shape[2] > 1 else array
+    return loading.luma(array) if args.gray and array.shape[2] > 1 else array

@@ -37,15 +37,20 @@ def in_threads(work: Callable[[int], T], count: int) -> list[T]:
         return list(pool.map(work, range(count)))
 
 
-def ordered(work: Callable[[S], T], items: Iterable[S], most: int | Callable[[], int] = 64) -> Generator[T, None, None]:
-    """``work(item)`` for each item, in order; as many as there are cores, up to `most`, are in work at a time."""
+def ordered(
+    work: Callable[[S], T], items: Iterable[S], most: int | Callable[[], int] = 64, *, early: bool = False
+) -> Generator[T, None, None]:
+    """``work(item)`` for each item, in order; as many as there are cores, up to `most`, are in work at a time.
+
+    `early`: results are given as soon as they are there, before further items are begun.
+    """
     limit = most if callable(most) else lambda: most
     pending: collections.deque[Future[T]] = collections.deque()
     with ThreadPoolExecutor(min(cores(), limit()), thread_name_prefix="clquant-files") as pool:
         try:
             for item in items:
                 pending.append(pool.submit(work, item))
-                while len(pending) > min(cores(), limit()):
+                while pending and (len(pending) > min(cores(), limit()) or (early and pending[0].done())):
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import base64
+import html
+import importlib.resources
+import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,13 +21,13 @@ import PIL.ImageDraw
 from clquant import images, quality
 from clquant.cli import batch, common, outputs, streams
 from clquant.cli.batch import Item
-from clquant.cli.commands.compare import page
 from clquant.cli.commands.palette.options import engine_class
 from clquant.cli.common import option
 from clquant.cli.inputs import Source
 from clquant.cli.loading import Loaded, load
 from clquant.cli.outputs import expected, full_color_kind, picture_bytes
 from clquant.cli.table import Table
+from clquant.color.formats import png
 from clquant.runtime import CommandQueue, InvalidArgument
 from clquant.targets.panel.panel import over_white
 
@@ -69,7 +73,6 @@ COLUMNS = {name: heading for name, (heading, _) in MEASURES.items()} | {"ms": "m
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.epilog = EPILOG
     common.add_batch(parser, "a picture format", "IN-compare.png beside each input", ", {colors} is K")
     common.add(parser, "colors", help="colours, 2 to 256 (default: 16)", default=16)
     common.add_dither(parser, "dither our results", "(default: no dithering; Pillow and libimagequant use their own)")
@@ -101,9 +104,9 @@ def _one(pages: dict[Source, str], queue: CommandQueue, item: Item, loaded: Load
     shown = {name: _middle(picture, *shape) for name, picture in pictures.items()}
     title = f"{streams.printable(item.label)}, {{}}{args.colors} colours"
     data = picture_bytes(_sheet(original, shown, figures), full_color_kind(item.place), item.place)
-    html = b""
+    web_page = b""
     if source in pages:
-        html = page.page(title.format(""), shown, COLUMNS, figures)
+        web_page = page(title.format(""), shown, COLUMNS, figures)
     height, width = original.shape[:2]
     table = Table(title.format(f"{width}x{height}, "), {"method": "method", **COLUMNS})
     for name, values in figures.items():
@@ -111,8 +114,8 @@ def _one(pages: dict[Source, str], queue: CommandQueue, item: Item, loaded: Load
 
     def finish() -> batch.Report:
         item.write(data)
-        if html:
-            outputs.write(pages[source], html)
+        if web_page:
+            outputs.write(pages[source], web_page)
         methods = {name: common.finite(values) for name, values in figures.items()}
         record = {"input": source.path, "output": item.place, "methods": methods}
         return partial(common.say, args, table.text(), is_table=True, **record)
@@ -205,3 +208,39 @@ def _sheet(original: Picture, shown: dict[str, Picture], figures: Figures) -> PI
 def _middle(picture: Picture, height: int, width: int) -> Picture:
     top, left = (picture.shape[0] - height) // 2, (picture.shape[1] - width) // 2
     return np.ascontiguousarray(picture[top : top + height, left : left + width])
+
+
+def page(
+    title: str, pictures: Mapping[str, Picture], columns: Mapping[str, str], figures: Mapping[str, Mapping[str, float]]
+) -> bytes:
+    """The page of ``--html``: two pictures behind a slider, and the figures; one file that loads nothing."""
+    height, width = next(iter(pictures.values())).shape[:2]
+    encoded = [base64.b64encode(png.picture(picture)).decode("ascii") for picture in pictures.values()]
+    parts = {
+        "TITLE": html.escape(title),
+        "TABLE": _table(columns, figures),
+        "NAMES": _script([*pictures]),
+        "SOURCES": _script([f"data:image/png;base64,{data}" for data in encoded]),
+        "WIDTH": str(width),
+        "HEIGHT": str(height),
+    }
+    text = importlib.resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
+    pieces = text.split("@")  # text and names of parts in turn, so that no part is looked into
+    filled = (parts[piece] if number % 2 else piece for number, piece in enumerate(pieces))
+    return "".join(filled).encode("utf-8", "replace")
+
+
+def _table(columns: Mapping[str, str], figures: Mapping[str, Mapping[str, float]]) -> str:
+    rows = [["method", *columns.values()]]
+    for name, values in figures.items():
+        rows.append([name, *(f"{values[one]:.4g}" if math.isfinite(values[one]) else "-" for one in columns)])
+    lines = []
+    for row in rows:
+        tag = "th" if row is rows[0] else "td"
+        lines.append("<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>")
+    return "<table>\n" + "\n".join(lines) + "\n</table>"
+
+
+def _script(value: list[str]) -> str:
+    """A literal of JavaScript that cannot end the script it stands in."""
+    return json.dumps(value).replace("<", "\\u003c")

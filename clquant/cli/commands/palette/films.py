@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import ColorHistogram, images
-from clquant.cli import batch, common, inputs, large, outputs
+from clquant.cli import batch, common, inputs, loading, outputs
 from clquant.cli.batch import Item
 from clquant.cli.commands.palette import options as palette_options
 from clquant.cli.commands.palette.options import Options
@@ -42,7 +42,7 @@ def suffix(source: Source) -> str:
     """Choose the default suffix of a result: its input's own if that is animated or large."""
     own = os.path.splitext(source.path)[1].lower()
     is_film = not source.piped and own in ANIMATED_SUFFIXES and _is_film(source)
-    return own if is_film else large.suffix_of(source) or STILL_SUFFIX
+    return own if is_film else loading.suffix_of(source) or STILL_SUFFIX
 
 
 def _is_film(source: Source) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import clquant
 from clquant import images, params
-from clquant.cli import common, executors, large
+from clquant.cli import common, executors, loading
 from clquant.cli.common import given_palette, option
 from clquant.cli.inputs import Pair
 from clquant.color import order
@@ -38,30 +38,9 @@ SHORTER_FITS: dict[str, dict[str, Any]] = {
     "medium": {"max_iter": 2, "swap_rounds": 12, "tol": 1e-3},
 }
 
-EPILOG = """examples:
-  clquant palette photo.jpg -k 64                         writes photo-64.png beside it
-  clquant palette photo.jpg -k 16 --dither blue-noise -o photo.gif
-  clquant palette photo.jpg -k 16 --method spatial        the best look in few colours
-  clquant palette photo.jpg -k 16 --space oklab           colours chosen for the eye
-  clquant palette photo.jpg --psnr 35                     the fewest colours that give 35 dB
-  clquant palette photo.jpg --use brand.gpl --dither blue-noise     your own palette
-  clquant palette photo.jpg -k 32 --save-palette photo.ase
-  clquant palette photos/ -k 256 -o out/                  every picture of a folder
-  clquant palette frames/*.png -k 128 --shared --animate 40 -o film.gif
-  clquant palette icon.png -k 16 --lvgl 9 -o icon.c       for a program on a small display
-  clquant palette scene.tif -k 256 -o scene-256.tif       a GeoTIFF keeps its place; larger than memory, too
-  clquant palette scene.tif -k 256 --cog --overviews mode -o scene-256.tif
-  clquant palette slide.zarr -o out.zarr --memory 1GiB --resume
-  clquant palette photo.jpg -k 256 --show                 in a terminal that shows sixel
-  cat photo.jpg | clquant palette - -k 32 > photo.png
-
-The same pictures, options and seed give the same colours on every device. Palette files are gpl, act, pal, hex, ase,
-or any picture (an indexed one's palette, or its distinct colours)."""
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.epilog = EPILOG
     common.add_batch(
         parser,
         ".png, .gif, .tif and .bmp are indexed, .webp is without loss, .six is sixel; animated pictures stay so as "
@@ -74,7 +53,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_colors(learned)
     _add_drawing(parser.add_argument_group("the picture"))
     _add_writing(parser.add_argument_group("the file"))
-    executors.add_jobs(parser)
+    text = (
+        "processes that share the inputs out; results are the same (default: on CPUs through PoCL one per core, "
+        f"at most {executors.MOST_BY_DEFAULT}, for many inputs; else 1)"
+    )
+    option(parser, "--jobs N", text, type=int)
     common.add(parser, "cluster", "device", "quiet")
 
 
@@ -187,12 +170,12 @@ def check(args: argparse.Namespace) -> None:
 def check_bands(args: argparse.Namespace, pairs: Sequence[Pair]) -> None:
     """Refuse options that do not go with results that are written by bands, or go with those alone."""
     lazy.memory_bytes(args.memory)
-    banded, whole = large.split(args, pairs)
+    banded, whole = loading.split(args, pairs)
     for name in ("memory", "resume"):
         if getattr(args, name) and not banded:
             raise InvalidArgument(f"--{name} goes with results that end in .zarr or .tif")
     has_layout = bool(args.cog or args.overviews is not None)
-    if has_layout and (whole or not all(large.is_tiff(target or "") for _, target in banded)):
+    if has_layout and (whole or not all(loading.is_tiff(target or "") for _, target in banded)):
         name = "cog" if args.cog else "overviews"
         raise InvalidArgument(f"--{name} goes with results that end in .tif, of files")
     if not banded:
