@@ -20,15 +20,6 @@ EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141  # as a shell reports a process that a closed pipe ended
 
 
-def complete() -> None:
-    """Answer the shell's question for completions and end, if argcomplete is installed (extra ``cli``)."""
-    try:
-        import argcomplete
-    except ImportError:
-        return
-    argcomplete.autocomplete(build_parser())
-
-
 def main(
     arguments: Sequence[str] | None = None, *, running: contextlib.AbstractContextManager[None] | None = None
 ) -> int:
@@ -37,7 +28,10 @@ def main(
         given = sys.argv[1:] if arguments is None else list(arguments)
         named = given[:1] if given and given[0] in COMMANDS else COMMANDS
         if COMPLETION_VARIABLE in os.environ:
-            complete()
+            with contextlib.suppress(ImportError):  # of the extra ``cli``
+                import argcomplete
+
+                argcomplete.autocomplete(build_parser())  # which ends
         args = build_parser(named).parse_args(given)
         with running or contextlib.nullcontext(), _plain_warnings():
             status = int(args.run(args))

@@ -110,7 +110,11 @@ def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loade
 def _one(halftoner: PinwheelHalftoner, item: Item, loaded: Loaded | None) -> batch.Finish:
     args = item.args
     if loaded is None:
-        return _by_bands(halftoner, item)
+        make_folder(item.place)
+        with item.working() as progress:
+            halftoner.transform(loading.picture(args, item.source), progress=progress, out=item.target)
+        whole = images.read_parts(item.source.path)
+        return lambda: _report(halftoner, item, (whole.height, whole.width), None)
     kind = lossless_kind(item.place, "a halftone")
     how = common.parameters(args, halftoner.transform)
     how["output"] = "levels" if halftoner.palette is None else "values"
@@ -128,14 +132,6 @@ def _one(halftoner: PinwheelHalftoner, item: Item, loaded: Loaded | None) -> bat
         return _report(halftoner, item, loaded.pixels.shape, len(data))
 
     return finish
-
-
-def _by_bands(halftoner: PinwheelHalftoner, item: Item) -> batch.Finish:
-    make_folder(item.place)
-    with item.working() as progress:
-        halftoner.transform(loading.picture(item.args, item.source), progress=progress, out=item.target)
-    picture = images.read_parts(item.source.path)
-    return lambda: _report(halftoner, item, (picture.height, picture.width), None)
 
 
 def _report(halftoner: PinwheelHalftoner, item: Item, shape: Sequence[int], nbytes: int | None) -> batch.Report:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from clquant import flow, params
+from clquant import flow
 from clquant.cli import batch, common, executors, inputs, loading, streams
 from clquant.cli.batch import Item
 from clquant.cli.common import STDOUT, option
@@ -175,8 +175,13 @@ def _error(item: Item, codec: VQCodec, picture: Any, data: bytes) -> float:
 
 def _decode(args: argparse.Namespace) -> int:
     sources = inputs.expand(args.inputs, CLVQ_SUFFIXES)
-    if len(sources) == 1:
-        _check_kind(*sources)
+    for source in sources if len(sources) == 1 else ():
+        if not source.piped and os.path.isfile(source.path):  # a pipe can be read once only
+            with inputs.opened(source) as file:
+                begins = file.read(len(clvq_format.MAGIC))
+            if begins != clvq_format.MAGIC:
+                allowed = "files that clquant vq encode writes"
+                raise FormatError(f"{source.shown} is no .clvq file; allowed: {allowed}")
     _, pairs = expected(args, lambda source: source.stem + ".png", known=CLVQ_SUFFIXES)
     for _, target in pairs:
         full_color_kind(str(target))
@@ -243,16 +248,6 @@ def _info(args: argparse.Namespace) -> int:
         else:
             streams.write_text(f"{streams.printable(str(source.relative))}: {info}\n")
     return failures.status()
-
-
-def _check_kind(source: Source) -> None:
-    """Refuse a file that is no .clvq file before there is work; pipes can be read once only and are left alone."""
-    if source.piped or not os.path.isfile(source.path):
-        return
-    with inputs.opened(source) as file:
-        begins = file.read(len(clvq_format.MAGIC))
-    if begins != clvq_format.MAGIC:
-        raise FormatError(f"{params.shown(source.path)} is no .clvq file; allowed: files that clquant vq encode writes")
 
 
 def _pixels(args: argparse.Namespace, source: Source) -> Picture:

@@ -9,7 +9,7 @@ import importlib.resources
 import json
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -104,9 +104,7 @@ def _one(pages: dict[Source, str], queue: CommandQueue, item: Item, loaded: Load
     shown = {name: _middle(picture, *shape) for name, picture in pictures.items()}
     title = f"{streams.printable(item.label)}, {{}}{args.colors} colours"
     data = picture_bytes(_sheet(original, shown, figures), full_color_kind(item.place), item.place)
-    web_page = b""
-    if source in pages:
-        web_page = page(title.format(""), shown, COLUMNS, figures)
+    web_page = page(title.format(""), shown, COLUMNS, figures) if source in pages else b""
     height, width = original.shape[:2]
     table = Table(title.format(f"{width}x{height}, "), {"method": "method", **COLUMNS})
     for name, values in figures.items():

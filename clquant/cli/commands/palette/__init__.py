@@ -102,7 +102,11 @@ def _here(shared: Palette | None, args: argparse.Namespace, pairs: Sequence[Pair
     options = _options(args)
     read: batch.Read[Loaded | None] = partial(_read, args)
     if args.shared and shared is None:
-        read, shared = _learned_together(options, pairs, read)
+        read, found = batch.read_together(read, pairs)  # as a pipe can be read once only
+        pictures: list[Any] = []
+        for source, loaded in found.items():
+            pictures += [source.path] if loaded is None else films.all_frames(args, source, loaded)
+        shared = films.learned(options, pictures, "all inputs")
     return batch.run(args, pairs, read, partial(_one, options, shared))
 
 
@@ -145,17 +149,6 @@ def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loade
         hold = "; .gif, .png, .apng and .webp hold all of them" if loaded.is_film else ""
         common.note(args, f"{source.relative}: {loaded.first}{hold}")
     return _settled(args, loaded)
-
-
-def _learned_together(
-    options: Options, pairs: Sequence[Pair], read: batch.Read[Loaded | None]
-) -> tuple[batch.Read[Loaded | None], Palette]:
-    """Learn one palette of all inputs; also returns what gives them again, as a pipe can be read once only."""
-    again, found = batch.read_together(read, pairs)
-    pictures: list[Any] = []
-    for source, loaded in found.items():
-        pictures += [source.path] if loaded is None else films.all_frames(options.args, source, loaded)
-    return again, films.learned(options, pictures, "all inputs")
 
 
 def _one(options: Options, shared: Palette | None, item: Item, loaded: Loaded | None) -> batch.Finish:
@@ -203,8 +196,13 @@ def _one(options: Options, shared: Palette | None, item: Item, loaded: Loaded | 
             item.write(written)
             if written is made:
                 item.note_lost(loaded.lost(kind))
-        nbytes = len(written) if kind is not None and target != STDOUT else None
-        return _reported(item, result, error, (nbytes, input_bytes), specks)
+        where = "the terminal" if args.show or not args.stats else "statistics"
+        losses = f" {'with' if kind in READ_BACK else 'before'} this format's losses" if kind in LOSSY else ""
+        record: dict[str, Any] = {"to": where if target is None else "", "psnr": error, "speck_error": specks}
+        if args.stats and common.wants_json(args):
+            record["colors"] = shares(result)
+        sizes = len(written) if kind is not None and target != STDOUT else None, input_bytes
+        return report(item, result.palette, result.shape, sizes, f", PSNR {error:.2f} dB{losses}", **record)
 
     return finish
 
@@ -218,21 +216,13 @@ def _smaller(
         return data
     if loaded.data is None and os.path.getsize(source.path) > len(data):
         return data
-    if not same_picture(result, loaded.pixels):
+    pixels = loaded.pixels.repeat(3, axis=2) if loaded.pixels.shape[2] == 1 else loaded.pixels
+    mine, theirs = (as_rgba(colors.reshape(-1, colors.shape[2])) for colors in (result.to_array(), pixels))
+    hidden = (mine[:, 3] == 0) & (theirs[:, 3] == 0)  # which are all alike
+    if not ((mine == theirs).all(axis=1) | hidden).all():
         return data
     own = files.read_bytes(source.path) if loaded.data is None else loaded.data
     return own if len(own) <= len(data) else data
-
-
-def _reported(item: Item, result: IndexedImage, error: float, sizes: batch.Sizes, specks: float | None) -> batch.Report:
-    args, target = item.args, item.target
-    where = "the terminal" if args.show or not args.stats else "statistics"
-    kind = None if target is None else kind_of(target)
-    losses = f" {'with' if kind in READ_BACK else 'before'} this format's losses" if kind in LOSSY else ""
-    record: dict[str, Any] = {"to": where if target is None else "", "psnr": error, "speck_error": specks}
-    if args.stats and common.wants_json(args):
-        record["colors"] = shares(result)
-    return report(item, result.palette, result.shape, sizes, f", PSNR {error:.2f} dB{losses}", **record)
 
 
 def _by_bands(options: Options, shared: Palette | None, item: Item) -> batch.Finish:
@@ -314,11 +304,3 @@ def shares(result: IndexedImage) -> list[dict[str, Any]]:
     order = np.argsort(-counts, kind="stable")
     total = int(counts.sum())
     return [{"color": names[i], "pixels": int(counts[i]), "share": int(counts[i]) / total} for i in order]
-
-
-def same_picture(result: IndexedImage, picture: Any) -> bool:
-    """Whether a result has the very colours of its (H, W, C) picture; those of alpha 0 are all alike."""
-    pixels = picture.repeat(3, axis=2) if picture.shape[2] == 1 else picture
-    mine, theirs = (as_rgba(colors.reshape(-1, colors.shape[2])) for colors in (result.to_array(), pixels))
-    hidden = (mine[:, 3] == 0) & (theirs[:, 3] == 0)
-    return bool(((mine == theirs).all(axis=1) | hidden).all())

@@ -48,9 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "IN-K.png beside each input, of animated ones with their own suffix",
         ", {colors} is K",
     )
-    learned = parser.add_argument_group("the palette")
-    _add_learning(learned)
-    _add_colors(learned)
+    _add_learning(parser.add_argument_group("the palette"))
     _add_drawing(parser.add_argument_group("the picture"))
     _add_writing(parser.add_argument_group("the file"))
     text = (
@@ -62,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_learning(group: argparse._ArgumentGroup) -> None:
-    """Declare how many colours there are, and how they are learned."""
+    """Declare how many colours there are, how they are learned, which there may be, and what becomes of them."""
     common.add(group, "colors", help=f"colours, 2 to 65536 (default: {MOST_COLORS})", traits="everyday learns")
     text = "the fewest colours, up to K, that give this PSNR, undithered"
     option(group, "--psnr --target-psnr DB", text, "learns whole", type=float)
@@ -72,10 +70,6 @@ def _add_learning(group: argparse._ArgumentGroup) -> None:
     option(group, "--method", text, "learns", choices=sorted(METHODS), default="kmeans")
     option(group, "--sample-factor N", "neuquant: train on one pixel in N, 1 to 30", "learns", type=int)
     option(group, "--sequential", "neuquant: Dekker's program of 1994, bit for bit, instead of ours", "learns")
-
-
-def _add_colors(group: argparse._ArgumentGroup) -> None:
-    """Declare which colours there may be, where they are compared, and what becomes of them."""
     text = "where colours are compared; srgb for the least error, linear for light, oklab for the eye (default: srgb)"
     common.add(group, "space", help=text)
     text = (
