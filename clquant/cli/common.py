@@ -133,7 +133,6 @@ _CLUSTER = (
 )
 _DEVICE = "OpenCL device to use; its number, gpu, cpu, or a part of its name (clquant devices)"
 _ICC = "colours of a file with an ICC profile: become sRGB, or stay with the profile (default: %(default)s)"
-_JSON = "print what was done as JSON, instead of a line per result"
 _PALETTE = "write the palette too: .gpl .act .pal .hex .ase .png"
 _SEED = "seed of what is random (default: 0)"
 _SPACE = "where colours are compared (default: srgb)"
@@ -147,7 +146,7 @@ _SHARED: dict[str, Callable[..., None]] = {
     "compression": partial(option, words="--compression", help=_TIFF, traits="whole", choices=tuple(_COMPRESSIONS)),
     "device": partial(option, words="--device NAME", help=_DEVICE, traits="everyday"),
     "icc": partial(option, words="--icc", help=_ICC, traits="whole", choices=("srgb", "keep"), default="srgb"),
-    "json": partial(option, words="--json", help=_JSON),
+    "json": partial(option, words="--json", help="print what was done as JSON, instead of a line per result"),
     "quiet": partial(option, words="-q --quiet", help="print nothing but errors"),
     "save_palette": partial(option, words="--save-palette FILE", help=_PALETTE, traits="everyday result joint"),
     "seed": partial(option, words="--seed --random-state SEED", help=_SEED, type=int, default=0),

@@ -18,7 +18,7 @@ from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any
 
-from clquant.cli import batch, common
+from clquant.cli import batch, common, loading
 from clquant.cli.common import STDOUT
 from clquant.cli.inputs import Pair, Source
 from clquant.params import shown
@@ -106,11 +106,11 @@ def cluster(args: argparse.Namespace, pairs: Sequence[Pair]) -> Iterator[Any]:
         yield stack.enter_context(client)
 
 
-def later(read: Callable[..., Any], args: argparse.Namespace, source: Source) -> Any:
-    """Return what a worker reads of an input, as `clquant.images.collections.Later`."""
+def spread(args: argparse.Namespace, source: Source, is_banded: bool, read: Callable[..., Any]) -> Any:
+    """Return an input as workers read it: by bands, or whole by `read` as `clquant.images.collections.Later`."""
     from clquant.images.collections import Later
 
-    return Later(read, _portable(args), _absolute(source))
+    return loading.picture(args, source) if is_banded else Later(read, _portable(args), _absolute(source))
 
 
 def run(

@@ -213,13 +213,11 @@ def expected(
     places = Outputs(sources, common.files_read(args), force=args.force)
     if not writes:
         return places, [(source, None) for source in sources]
-    pairs: list[Pair] = list(zip(sources, places.each(args.output, name, suffixes=suffixes), strict=True))
-    check_targets(args, [str(target) for _, target in pairs])
-    if not args.no_clobber:
-        return places, pairs
-    todo = []
-    for source, target in pairs:
-        if target != STDOUT and (os.path.isfile(str(target)) or lazy.is_store(str(target))):
+    targets = places.each(args.output, name, suffixes=suffixes)
+    check_targets(args, targets)
+    todo: list[Pair] = []
+    for source, target in zip(sources, targets, strict=True):
+        if args.no_clobber and target != STDOUT and (os.path.isfile(target) or lazy.is_store(target)):
             common.note(args, f"{target} is there already: {source.relative} is left out")
         else:
             todo.append((source, target))

@@ -15,7 +15,7 @@ import PIL.Image
 import pytest
 
 from clquant import IndexedImage
-from clquant.cli import common, main, streams, terminal
+from clquant.cli import common, main, streams
 from clquant.runtime import InvalidArgument
 from tests.reference.sixel import decode
 
@@ -23,17 +23,19 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 
 def test_terminals_that_can():
-    assert terminal.can_sixel(b"\x1b[?62;4;6c")
-    assert not terminal.can_sixel(b"\x1b[?62;6;22c")
-    assert not terminal.can_sixel(b"\x1b[?4c")
-    assert not terminal.can_sixel(b"")
+    assert streams.can_sixel(b"\x1b[?62;4;6c")
+    assert not streams.can_sixel(b"\x1b[?62;6;22c")
+    assert not streams.can_sixel(b"\x1b[?4c")
+    assert not streams.can_sixel(b"")
 
 
 def asked(answer):
-    """What a terminal that answers so gets to see of `terminal.check()`, and what goes to standard error."""
+    """What a terminal that answers so gets to see of `streams.check_terminal()`, and what goes to standard error."""
     own, theirs = os.openpty()
     # However long this process waits for a processor before it answers.
-    command = "from clquant.cli import terminal; terminal.ANSWER_SECONDS = 600; terminal.check(); print('welcome')"
+    command = (
+        "from clquant.cli import streams; streams.ANSWER_SECONDS = 600; streams.check_terminal(); print('welcome')"
+    )
     # Opening a terminal makes it the controlling one of a session that has none.
     command = f"import os; os.open(os.ttyname(0), os.O_RDWR); {command}"
     files = {"stdin": theirs, "stdout": theirs, "stderr": subprocess.PIPE}
@@ -92,12 +94,12 @@ def test_pictures_are_shown_no_wider_than_the_terminal(monkeypatch):
         monkeypatch.setattr(streams, "show", lambda data: shown.append(data.rstrip()))
         for width in (0, 10):
             fcntl.ioctl(own, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, width, 0))
-            terminal.show(picture)
+            streams.show_picture(picture)
     os.close(own)
     assert decode(shown[0]).shape[:2] == (4, 25)
     assert np.array_equal(decode(shown[1]), decode(shown[0])[::3, ::3])
     monkeypatch.setattr(sys, "stdout", Screen())
-    assert terminal._width_in_pixels(70) == 70
+    assert streams._width_in_pixels(70) == 70
 
 
 def test_where_there_is_no_terminal_none_is_asked(monkeypatch):
@@ -107,7 +109,7 @@ def test_where_there_is_no_terminal_none_is_asked(monkeypatch):
     monkeypatch.setattr(os, "open", absent)
     monkeypatch.setattr(streams, "is_terminal", lambda: True)
     with pytest.raises(InvalidArgument, match="this terminal does not show sixel pictures"):
-        terminal.check()
+        streams.check_terminal()
 
 
 @pytest.mark.full

@@ -35,7 +35,6 @@ Exit code 1 if a device is unfit: it is used last and with a warning from then
 on, until its driver changes or it passes. Attach a report to your issue."""
 
 SECONDS = 600
-PORTABLE = "CLQUANT_VARIANT=portable"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -131,8 +130,8 @@ def _report(number: int, device: Any) -> dict[str, Any]:
     report["jobs"], failed = _outcomes(number, {})
     if failed:
         jobs, still = _outcomes(number, {"CLQUANT_VARIANT": "portable"})
-        around = f"{PORTABLE} gives right results" if jobs and not still else "use another device, or another driver"
-        report["unfit"] = f"{failed}; {around}"
+        portable = "CLQUANT_VARIANT=portable gives right results"
+        report["unfit"] = f"{failed}; {portable if jobs and not still else 'use another device, or another driver'}"
     return report
 
 

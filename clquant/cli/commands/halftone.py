@@ -94,7 +94,6 @@ def _here(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
     if args.palette is not None:
         given["palette"] = given_palette("--palette", args.palette)
     halftoner = PinwheelHalftoner(**given, queue=common.open_queue(args) if args.cluster is None else None)
-
     return batch.run(args, pairs, partial(_read, args), partial(_one, halftoner))
 
 

@@ -64,10 +64,8 @@ def run(args: argparse.Namespace) -> int:
             raise InvalidArgument("--map is given with several inputs; allowed: with one")
         places.one(args.map, "--map", (".csv",))
     queue = common.open_queue(args)
-    engine = clquant.TilePalettes(
-        **common.parameters(args, clquant.TilePalettes)
-        | {"tile_size": _side(args.tile_size), "shared_color": _shared(args.shared_color), "queue": queue}
-    )
+    how = common.parameters(args, clquant.TilePalettes) | {"tile_size": _side(args.tile_size), "queue": queue}
+    engine = clquant.TilePalettes(**how | {"shared_color": _shared(args.shared_color)})
     if not pairs:
         return 0
 

@@ -116,7 +116,7 @@ def _picture(args: argparse.Namespace, source: Source, _: str | None = None) -> 
     """Read a picture, or open it as a cluster's workers read it."""
     if args.cluster is None:
         return _pixels(args, source)
-    return loading.picture(args, source) if loading.suffix_of(source) else executors.later(_pixels, args, source)
+    return executors.spread(args, source, bool(loading.suffix_of(source)), _pixels)
 
 
 def _encode(args: argparse.Namespace) -> int:

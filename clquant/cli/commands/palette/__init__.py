@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import images, quality
-from clquant.cli import batch, common, executors, inputs, loading, streams, terminal
+from clquant.cli import batch, common, executors, inputs, loading, streams
 from clquant.cli.batch import Item
 from clquant.cli.commands.palette import films
 from clquant.cli.commands.palette import options as palette_options
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     """Quantize every input."""
     palette_options.check(args)
     if args.show:
-        terminal.check()
+        streams.check_terminal()
     count = "palette" if args.use is not None else palette_options.colors(args)
     suffix = functools.cache(films.suffix)
     writes = args.animate is None and (args.output is not None or not (args.show or args.stats))
@@ -93,7 +93,8 @@ def run(args: argparse.Namespace) -> int:
     with executors.cluster(args, pairs) as client:
         shared = None
         if args.shared and client is not None:
-            shared = _options(args).learn([_spread(args, *pair) for pair in pairs], "all inputs")
+            spread = [executors.spread(args, each[0], loading.is_banded(args, each), _frames) for each in pairs]
+            shared = _options(args).learn(spread, "all inputs")
         return executors.run(args, pairs, client, partial(loading.is_banded, args), partial(_here, shared))
 
 
@@ -122,13 +123,6 @@ def _origin(stem: str) -> tuple[str, int | None] | None:
     """Parse the name of an earlier result, ``IN-K`` or ``IN-palette``, into its input's stem and its most colours."""
     match = re.fullmatch(r"(.+)-(?:palette|(\d{1,3}))", stem)
     return None if match is None else (match[1], None if match[2] is None else int(match[2]))
-
-
-def _spread(args: argparse.Namespace, source: Source, target: str | None) -> Any:
-    """Open an input as workers read it."""
-    if loading.is_banded(args, (source, target)):
-        return loading.picture(args, source)
-    return executors.later(_frames, args, source)
 
 
 def _frames(args: argparse.Namespace, source: Source) -> list[Any]:
@@ -176,7 +170,7 @@ def _one(options: Options, shared: Palette | None, item: Item, loaded: Loaded | 
     if args.save_palette is not None:
         result.palette.write(args.save_palette)
     if args.show:
-        terminal.show(result)
+        streams.show_picture(result)
     specks = quality.speck_error(*_both_seen(picture, result.to_array())) if args.stats else None
     if args.stats and not common.wants_json(args):
         height, width = result.shape
