@@ -220,7 +220,7 @@ class Gray:
         self._source = source
         self.shape = (*source.shape[:2], 1)
         self.dtype, self.ndim = np.dtype(np.uint8), 3
-        self.chunks = (*source.chunks[:2], 1) if getattr(source, "chunks", None) else None
+        self.chunks = tuple(getattr(source, "chunks", None) or ())[:2] or None
 
     def __getitem__(self, where: Any) -> npt.NDArray[np.uint8]:
         return luma(np.asarray(self._source[where]))

@@ -52,7 +52,7 @@ def opened(path: str | os.PathLike[str]) -> Any:
     source = lazy.opened(name)
     if source is None:
         raise FileError(f"{shown(name)} is no picture that is read in parts; allowed: a zarr or a TIFF in tiles")
-    stored = getattr(source, "chunks", None) or (1, 1)
+    stored = [*(getattr(source, "chunks", None) or ()), 1, 1]  # a GeoTIFF names rows alone
     sides = [max(SIDE // int(chunk), 1) * int(chunk) for chunk in stored[:2]]
     return read_later(functools.partial(_stored, name), source.shape, source.dtype, sides)
 

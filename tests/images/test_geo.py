@@ -217,6 +217,17 @@ def test_layouts(tmp_path: pathlib.Path, picture: Any, monkeypatch: pytest.Monke
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cog.tif", "out.tif", "scene.tif"]
 
 
+@pytest.mark.parametrize("holes", [{}, {"nodata": 0}])
+def test_dask_reads_every_column_of_a_scene(tmp_path: pathlib.Path, picture: Any, holes: Any) -> None:
+    opened = pytest.importorskip("clquant.dask").opened
+    scene = write(tmp_path / "scene.tif", picture, photometric="RGB", **holes)
+    whole = images.read(scene).array
+    lazily = opened(scene)
+    assert lazily.shape == whole.shape
+    assert np.array_equal(lazily.compute(scheduler="synchronous"), whole)
+    assert np.array_equal(lazily[3:90, 70:, 1:].compute(scheduler="synchronous"), whole[3:90, 70:, 1:])
+
+
 @pytest.mark.parametrize(
     ("name", "options", "verb", "words"),
     [

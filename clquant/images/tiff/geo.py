@@ -125,7 +125,7 @@ class Raster:
         self.chunks = (int(self._file.block_shapes[0][0]),)
 
     def __getitem__(self, key: Any) -> npt.NDArray[Any]:
-        rows, columns = key if isinstance(key, tuple) else (key, slice(None))
+        rows, columns, channels = (*(key if isinstance(key, tuple) else (key,)), slice(None), slice(None))[:3]
         (first, last, _), (left, right, _) = (
             (slice(None) if part is Ellipsis else part).indices(side)
             for part, side in zip((rows, columns), self.shape, strict=False)
@@ -137,7 +137,7 @@ class Raster:
         values: npt.NDArray[Any] = bands if self._table is None else self._table[bands[:, :, 0]]
         values = values[:, :, : self.shape[2]]
         if mask is None:
-            return np.ascontiguousarray(values)
+            return np.ascontiguousarray(values[:, :, channels])
         made = np.zeros((*mask.shape, 4), self.dtype)
         made[..., :3] = values[..., :3]
         if self.dtype == np.uint8:
@@ -145,7 +145,7 @@ class Raster:
         else:
             made[..., 3] = np.iinfo(self.dtype).max if np.issubdtype(self.dtype, np.integer) else 1
         made[mask == 0] = 0
-        return made
+        return made[:, :, channels]
 
 
 def _bands_of(file: Any) -> list[int]:
