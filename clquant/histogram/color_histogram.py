@@ -17,11 +17,10 @@ from clquant.histogram.counting import count_colors
 from clquant.histogram.deep_counting import deep_parts
 from clquant.histogram.device_table import DeviceTable
 from clquant.histogram.merging import Codes, HostCounts, checked_total, codes_of, colors_of, is_partial, merged, summed
-from clquant.images import Picture, files, materialize, pieces, read_parts, refuse_rows
+from clquant.images import Picture, files, lazy, materialize, pieces, read_parts, refuse_rows
 from clquant.images.batches import read_in_groups, session_of
 from clquant.images.decode import to_samples
 from clquant.images.folders import files_below
-from clquant.images.lazy import is_store, memory_bytes
 from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, Progress, ProgressCallback
 
 # Of a 16-bit colour while parts are merged: itself and its count, before, after, and once more in between.
@@ -132,7 +131,7 @@ class ColorHistogram:
         sources = _expanded(images)
         report = Progress(params.callback("progress", progress))
         session = session_of(queue, sources)
-        most = None if memory is None else memory_bytes(memory) // _MERGING_BYTES
+        most = None if memory is None else lazy.memory_bytes(memory) // _MERGING_BYTES
         counted, done = Accumulator(most), 0
         held = contextlib.ExitStack()
         table: DeviceTable | None = None
@@ -322,7 +321,7 @@ def _expanded(sources: Any) -> list[Any]:
     """The images of a job, with the files of folders in their places."""
     found: list[Any] = []
     for source in sources if isinstance(sources, list | tuple) else [sources]:
-        is_folder = isinstance(source, str | os.PathLike) and os.path.isdir(source) and not is_store(source)
+        is_folder = isinstance(source, str | os.PathLike) and os.path.isdir(source) and not lazy.is_store(source)
         found += files_below(os.fsdecode(source)) if is_folder else [source]
     if not found:
         raise InvalidArgument("images is empty; allowed: at least one image")

@@ -19,6 +19,7 @@ from clquant.images import (
     Picture,
     device_arrays,
     is_read_in_parts,
+    lazy,
     materialize,
     read,
     read_many,
@@ -26,7 +27,6 @@ from clquant.images import (
     refuse_rows,
 )
 from clquant.images.batches import listed, read_in_groups, session_of
-from clquant.images.lazy import memory_bytes
 from clquant.kmeans.fit import Fit, Fitted
 from clquant.kmeans.params import KMeansParams
 from clquant.palette.engine import PaletteEngine
@@ -188,7 +188,7 @@ class KMeansPalette(PaletteEngine):
         """
         weights, sources = weights_of(y, sample_weight), materialize(images)
         refuse_rows(sources, "images")
-        memory = memory_bytes(memory)
+        memory = lazy.memory_bytes(memory)
         given = sources if isinstance(sources, list | tuple) else [sources]
         if not any(is_read_in_parts(source) for source in given):
             return self._keep(self._fitted(sources, weights, progress))

@@ -16,13 +16,13 @@ from clquant.images import (
     Picture,
     device_arrays,
     is_read_in_parts,
+    lazy,
     materialize,
     read_many,
     read_parts,
     refuse_rows,
 )
 from clquant.images.batches import listed, session_of
-from clquant.images.lazy import memory_bytes
 from clquant.neuquant.fit import NeuQuantFit
 from clquant.neuquant.params import NeuQuantParams
 from clquant.palette.engine import PaletteEngine
@@ -175,7 +175,7 @@ class NeuQuantCL(PaletteEngine):
         refuse_rows(images, "images")
         given, report = NeuQuantParams.of(self), Progress(params.callback("progress", progress))
         weights = weights_of(y, sample_weight)
-        pictures = self._read(images, memory_bytes(memory), given.parallel, whole=weights is not None)
+        pictures = self._read(images, lazy.memory_bytes(memory), given.parallel, whole=weights is not None)
         weights = checked_weights(weights, pictures, images)[0]
         clear = False
         if weights is not None:

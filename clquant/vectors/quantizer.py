@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
-from clquant.images.lazy import memory_bytes
+from clquant.images import lazy
 from clquant.runtime import (
     Array,
     ClquantError,
@@ -278,7 +278,7 @@ class VectorQuantizer(RowQuantizer):
 
     def _rows(self, source: RowSource, memory: int | None = None) -> contextlib.AbstractContextManager[HeldRows]:
         """Open rows for training and searching, on the device or on the workers of a cluster."""
-        return rows_of(source, self.queue, memory_bytes(memory))
+        return rows_of(source, self.queue, lazy.memory_bytes(memory))
 
     def _fit(self, source: RowSource, sample_weight: Any, progress: ProgressCallback | None, memory: int) -> None:
         size = params.integer("n_codewords", self.n_codewords, 1, MAX_CODEBOOK)
