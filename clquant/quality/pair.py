@@ -13,7 +13,6 @@ import PIL.Image
 
 from clquant import flow, images, params
 from clquant.images import Picture, foreign, lazy
-from clquant.quality.definitions import picture_shape
 from clquant.runtime import Array, CommandQueue, InvalidArgument, Progress, Session, open_session
 
 Samples = npt.ArrayLike | Array | PIL.Image.Image | os.PathLike[str]
@@ -63,14 +62,6 @@ def _reader(array: Numbers) -> Callable[[int, int], Numbers]:
     return lambda begin, end: array[begin:end]
 
 
-def host_rows(
-    original: Samples, result: Samples, memory: Any, queue: CommandQueue | None
-) -> tuple[int, int, Iterator[tuple[Numbers, Numbers]]]:
-    """Height and width of two pictures, and the rows of both as arrays on the host, from top to bottom."""
-    pair = as_pair(original, result, memory)
-    return *picture_shape(pair.shape), pair.bands(queue)
-
-
 def as_pair(original: Samples, result: Samples, memory: Any = None) -> Pair:
     """Check two pictures; lazy ones of 8-bit samples stay where they are, for `Pair.bands`."""
     bound = lazy.memory_bytes(memory)
@@ -94,9 +85,9 @@ def _samples(name: str, given: Any) -> Any:
         return given
     if isinstance(given, str | os.PathLike):
         found = lazy.opened(os.fsdecode(given))
-        given = _shown(name, given) if found is None else found
-    if isinstance(given, PIL.Image.Image) and given.mode in ("1", "P", "PA"):
-        given = _shown(name, given)
+        given = images.read(given, argument=name).array if found is None else found
+    if isinstance(given, PIL.Image.Image) and given.mode in ("1", "P", "PA"):  # whose samples are no levels
+        given = images.read(given, argument=name).array
     if isinstance(given, Array) and given.dtype == np.uint8 and given.flags.c_contiguous and given.queue is not None:
         return given
     if lazy.is_lazy(given):
@@ -104,13 +95,6 @@ def _samples(name: str, given: Any) -> Any:
     if hasattr(given, "__dlpack__") and not isinstance(given, np.ndarray):  # it may have no other way, or be on a GPU
         given = foreign.as_array(given, name)
     return params.array(name, given, "numbers", "buif")
-
-
-def _shown(name: str, given: PIL.Image.Image | str | os.PathLike[str]) -> Any:
-    """Read a file, or a PIL image in a mode whose samples are no levels, as the engines do."""
-    picture = images.read(given, argument=name)
-    assert picture.array is not None
-    return picture.array[..., 0] if picture.gray else picture.array
 
 
 def _picture(samples: Any, name: str, memory: int) -> Picture:

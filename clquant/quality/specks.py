@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from clquant import params
-from clquant.quality.pair import Numbers, Samples, host_rows
+from clquant.quality.definitions import Numbers, picture_shape
+from clquant.quality.pair import Samples, as_pair
 from clquant.runtime import CommandQueue
 
 
@@ -53,8 +54,9 @@ def speck_error(
     and in thousandths.
     """
     bound = params.real("bound", bound, 0, 1e300)
-    height, width, rows = host_rows(original, result, memory, queue)
-    return 1000 * sum(_far(first, second, bound) for first, second in rows) / (height * width)
+    pair = as_pair(original, result, memory)
+    height, width = picture_shape(pair.shape)
+    return 1000 * sum(_far(first, second, bound) for first, second in pair.bands(queue)) / (height * width)
 
 
 def _far(first: Numbers, second: Numbers, bound: float) -> int:

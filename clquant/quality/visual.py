@@ -9,7 +9,7 @@ import numpy as np
 
 from clquant import params
 from clquant.quality import definitions
-from clquant.quality.pair import Samples, host_rows
+from clquant.quality.pair import Samples, as_pair
 from clquant.runtime import CommandQueue
 
 CONTRAST = 0.525 * math.log(11.0) + 3.91  # cycles per degree at which the eye's gain is 1/e, at 11 cd/m^2
@@ -58,5 +58,7 @@ def visual_error(
     Cybernetics 14 (1984), with luminance 11 cd/m^2 and unit gain at frequency 0; the picture's opposite edges meet.
     """
     per_degree = params.real("dpi", dpi, 1, 1e6) * params.real("inches", inches, 0.01, 1e6) * np.pi / 180.0
-    height, width, rows = host_rows(original, result, memory, queue)
-    return definitions.rounded(definitions.visible_energy(height, width, rows, float(per_degree / CONTRAST)))
+    pair = as_pair(original, result, memory)
+    height, width = definitions.picture_shape(pair.shape)
+    energy = definitions.visible_energy(height, width, pair.bands(queue), float(per_degree / CONTRAST))
+    return definitions.rounded(energy)
