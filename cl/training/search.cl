@@ -1,68 +1,28 @@
 /* The VQ encoder (Gray, "Vector Quantization", 1984; Manohar et al., "On GPU Acceleration of the Vector Quantization
  * Image Compression Algorithm", Algorithms 1, 3 and 4): the nearest codeword of every block, the lowest index on ties.
  *
- * |x - c|^2 = |x|^2 - (2 x.c - |c|^2), so the nearest codeword has the largest score 2 x.c - |c|^2. The sum starts at
- * -|c|^2 >= -65025 K, every term 2 x_k c_k is non-negative, and it ends at |x|^2 - |x - c|^2 <= 65025 K. All partial
- * sums are therefore integers of magnitude at most 65025 K: exact in fp32 for K <= 258 (below 2^24), and in 32-bit
- * integers for every K allowed here (K <= 2048). The host asserts both. Components of 16 bits stay below 2^45.
- *
- * Constants: P, Q, C (block rows, block columns, channels), ALIGNED (training/block.h), INDEX (uchar or ushort), BLOCKS
- * (blocks a work-item, or in vq_encode_wide a group), TILE (codewords in local memory), EXCLUDING (1: a codeword of the
- * block's own is passed over, so that the second nearest is found), ARITHMETIC (one of these):
+ * Constants: P, Q, C, ALIGNED, DEEP, EXCLUDING (training/scores.h), INDEX (uchar or ushort), BLOCKS (blocks a work-item,
+ * or in vq_encode_wide a group), TILE (codewords in local memory).
  */
-#define FLOATS 0   /* fp32, K <= 258 */
-#define INTEGERS 1 /* 32-bit integers */
-#define LONGS 2    /* 64-bit sums of 32-bit integers, for components of 16 bits */
-
-#include "training/block.h"
+#include "training/scores.h"
 
 #define REGISTER_WORDS 16
 
-#if ARITHMETIC == FLOATS
+#if FLOATS
 typedef float4 word_t;
-typedef float score_t;
-#define LOWEST (-3.0e7f)
-#define WORD_OF(packed) (2.0f * convert_float4(UNPACKED(packed)))
-#define FACTOR(component) (component)
+#define CONVERT convert_float4
 #else
 typedef int4 word_t;
-#define WORD_OF(packed) (2 * convert_int4(UNPACKED(packed)))
-#if ARITHMETIC == LONGS
-typedef long score_t;
-#define LOWEST LONG_MIN
-#define FACTOR(component) ((long)(component))
-#else
-typedef int score_t;
-#define LOWEST INT_MIN
-#define FACTOR(component) (component)
+#define CONVERT convert_int4
 #endif
-#endif
+#define WORD_OF(packed) (2 * CONVERT(UNPACKED(packed)))
 
 inline score_t add_word(score_t sum, word_t x, word_t c)
 {
-    sum = sum + FACTOR(x.x) * c.x;
-    sum = sum + FACTOR(x.y) * c.y;
-    sum = sum + FACTOR(x.z) * c.z;
-    return sum + FACTOR(x.w) * c.w;
-}
-
-/* The codeword that a block is not to be given, and whether codeword j may be its. */
-inline uint passed_by(__global const INDEX *own, uint which)
-{
-#if EXCLUDING
-    return own[which];
-#else
-    return 0;
-#endif
-}
-
-inline bool is_allowed(uint j, uint passed)
-{
-#if EXCLUDING
-    return j != passed;
-#else
-    return true;
-#endif
+    sum = sum + (score_t)x.x * c.x;
+    sum = sum + (score_t)x.y * c.y;
+    sum = sum + (score_t)x.z * c.z;
+    return sum + (score_t)x.w * c.w;
 }
 
 #if WORDS <= REGISTER_WORDS
@@ -71,9 +31,8 @@ inline bool is_allowed(uint j, uint passed)
  *
  * NDRange: 1-D, ceil(count / BLOCKS) work-items rounded up to whole groups of any size.
  * image: height x width x C components. columns: blocks in a block row. count: blocks. codebook: padded x WORDS word_t
- * and bias: padded score_t, -|c|^2, the last ones perhaps zeros with a bias below every score (-2^24 in fp32, -2^30 in
- * integers, -2^62 in 64 bits). indices: written from offset to offset + count. own: count INDEX, read only with
- * EXCLUDING.
+ * and bias: padded score_t, -|c|^2, the last ones perhaps zeros with the bias LOSES. indices: written from offset to
+ * offset + count. own: count INDEX, the codewords that blocks pass over, read only with EXCLUDING.
  * Local memory: tile TILE * WORDS word_t, tile_bias TILE score_t.
  */
 __kernel void vq_encode(__global const value_t *image, const uint height, const uint width, const uint columns,
@@ -93,7 +52,7 @@ __kernel void vq_encode(__global const value_t *image, const uint height, const 
         const uint which = min(first + b * lanes, count - 1);
         best[b] = LOWEST;
         index[b] = 0;
-        passed[b] = passed_by(own, which);
+        passed[b] = EXCLUDING ? own[which] : 0;
 #pragma unroll
         for (uint w = 0; w < WORDS; ++w)
             block[b][w] = WORD_OF(block_word(image, height, width, which / columns, which % columns, w));
@@ -121,7 +80,7 @@ __kernel void vq_encode(__global const value_t *image, const uint height, const 
             }
 #pragma unroll
             for (uint b = 0; b < BLOCKS; ++b) {
-                const bool better = sum[b] > best[b] && is_allowed(start + j, passed[b]);
+                const bool better = sum[b] > best[b] && IS_ALLOWED(start + j, passed[b]);
                 best[b] = better ? sum[b] : best[b];
                 index[b] = better ? start + j : index[b];
             }
@@ -177,7 +136,7 @@ __kernel void vq_encode_wide(__global const value_t *image, const uint height, c
         }
 #pragma unroll
         for (uint b = 0; b < BLOCKS; ++b) {
-            const bool better = sum[b] > best[b] && is_allowed(j, passed_by(own, min(first + b, count - 1)));
+            const bool better = sum[b] > best[b] && IS_ALLOWED(j, own[min(first + b, count - 1)]);
             best[b] = better ? sum[b] : best[b];
             index[b] = better ? j : index[b];
         }

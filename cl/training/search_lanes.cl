@@ -1,50 +1,31 @@
 /* The search for CPUs: LANES blocks side by side in explicit vectors; the same indices as training/search.cl, by the
- * same score 2 x.c - |c|^2 and under the same bounds (see there).
+ * same scores.
  *
  * Bytes are taken from words in little-endian order; the host asks for that.
  *
  * Products and sums are written `a * b + c`, which compilers may fuse: every partial sum is exact either way.
  *
- * Constants: P, Q, C, ALIGNED, DEEP (training/block.h), INDEX, VECTORS (vectors of LANES blocks per work-item), SPAN
- * (codewords at once), EXCLUDING (as in training/search.cl), ARITHMETIC (FLOATS for K <= 258, LONGS with DEEP, else
- * INTEGERS).
+ * Constants: P, Q, C, ALIGNED, DEEP, EXCLUDING (training/scores.h), INDEX, VECTORS (vectors of LANES blocks per
+ * work-item), SPAN (codewords at once).
  */
-#define FLOATS 0
-#define INTEGERS 1
-#define LONGS 2
-
-#include "training/block.h"
+#include "training/scores.h"
 
 #define LANES 16
 
-#if ARITHMETIC == FLOATS
-typedef float score_t, number_t;
-typedef float16 scores_t;
-typedef float16 operands_t;
-#define WIDENED(operands) (operands)
-#define LOWEST (-3.0e7f)
-typedef int16 better_t;
-#define PLACES(places) (places)
+#if DEEP
+typedef int16 operands_t;
+typedef long16 scores_t, places_t;
+#define CONVERT convert_int16
+#define WIDENED convert_long16
+#elif FLOATS
+typedef float16 operands_t, scores_t;
+typedef int16 places_t;
 #define CONVERT convert_float16
-#elif ARITHMETIC == LONGS
-typedef long score_t;
-typedef int number_t;
-typedef long16 scores_t;
-typedef int16 operands_t;
-#define WIDENED(operands) convert_long16(operands)
-typedef long16 better_t;
-#define PLACES(places) convert_long16(places)
-#define LOWEST LONG_MIN
-#define CONVERT convert_int16
+#define WIDENED
 #else
-typedef int score_t, number_t;
-typedef int16 scores_t;
-typedef int16 operands_t;
-#define WIDENED(operands) (operands)
-typedef int16 better_t;
-#define PLACES(places) (places)
-#define LOWEST INT_MIN
+typedef int16 operands_t, scores_t, places_t;
 #define CONVERT convert_int16
+#define WIDENED
 #endif
 
 #if K <= 16
@@ -56,8 +37,8 @@ typedef int16 better_t;
 /* Nearest codewords of LANES * VECTORS blocks per work-item.
  *
  * NDRange: 1-D, ceil(count / (LANES * VECTORS)) work-items rounded up to whole groups of any size.
- * image, height, width, columns, count, indices, offset, own: as in vq_encode. codebook: padded x K float or int, and
- * bias: padded score_t, -|c|^2, both padded to a multiple of SPAN codewords with zeros and a bias below every score.
+ * image, height, width, columns, count, indices, offset, own: as in vq_encode. codebook: padded x K number_t,
+ * and bias: padded score_t, -|c|^2, both padded to a multiple of SPAN codewords with zeros and LOSES.
  */
 __kernel void vq_encode_lanes(__global const value_t *image, const uint height, const uint width, const uint columns,
                               const uint count, __global const number_t *codebook, __global const score_t *bias,
@@ -68,26 +49,20 @@ __kernel void vq_encode_lanes(__global const value_t *image, const uint height, 
         return;
     operands_t block[VECTORS][4 * WORDS];
     scores_t best[VECTORS];
-    better_t index[VECTORS];
-#if EXCLUDING
-    better_t passed[VECTORS];
-#endif
+    places_t index[VECTORS], passed[VECTORS];
 #pragma unroll
     for (uint v = 0; v < VECTORS; ++v) {
         best[v] = (scores_t)(LOWEST);
-        index[v] = (better_t)(0);
+        index[v] = (places_t)(0);
         uint row[LANES], column[LANES];
+        int excluded[LANES];
         for (uint l = 0; l < LANES; ++l) {
             const uint which = min(first + v * LANES + l, count - 1);
             row[l] = which / columns;
             column[l] = which % columns;
+            excluded[l] = EXCLUDING ? own[which] : 0;
         }
-#if EXCLUDING
-        int excluded[LANES];
-        for (uint l = 0; l < LANES; ++l)
-            excluded[l] = own[min(first + v * LANES + l, count - 1)];
-        passed[v] = PLACES(vload16(0, excluded));
-#endif
+        passed[v] = WIDENED(vload16(0, excluded));
 #pragma nounroll
         for (uint w = 0; w < WORDS; ++w) {
             packed_t words[LANES];
@@ -127,13 +102,10 @@ __kernel void vq_encode_lanes(__global const value_t *image, const uint height, 
         for (uint s = 0; s < SPAN; ++s)
 #pragma unroll
             for (uint v = 0; v < VECTORS; ++v) {
-#if EXCLUDING
-                const better_t better = (sum[v][s] > best[v]) & (passed[v] != (better_t)(start + s));
-#else
-                const better_t better = sum[v][s] > best[v];
-#endif
+                const places_t allowed = EXCLUDING ? passed[v] != (places_t)(start + s) : (places_t)(-1);
+                const places_t better = (sum[v][s] > best[v]) & allowed;
                 best[v] = better ? sum[v][s] : best[v];
-                index[v] = better ? (better_t)(start + s) : index[v];
+                index[v] = better ? (places_t)(start + s) : index[v];
             }
     }
 #pragma unroll

@@ -5,7 +5,7 @@
  *
  * Bytes: score and index become one key, (2 x.c - |c|^2) * SCALE + (SCALE - 1 - position), so that the largest key is
  * the largest score and then the lowest position in the tile of at most SCALE codewords. As |2 x.c - |c|^2| <= 65025 K
- * (training/search.cl), keys stay within 32 bits when (65025 K + 1) * SCALE < 2^31, which the host asserts; sums modulo
+ * (training/scores.h), keys stay within 32 bits when (65025 K + 1) * SCALE < 2^31, which the host asserts; sums modulo
  * 2^32 on the way are harmless.
  *
  * DEEP: components are two bytes each, x = 256 h + l, so that x.c = 2^16 HIGH + 2^8 MIDDLE + LOW of three sums of byte
@@ -13,11 +13,12 @@
  * a = HIGH + ((MIDDLE + (LOW >> 8)) >> 8) + (-|c|^2 >> 17), the score is below 2^17 (a + 2 + 1/256), so that one which
  * exceeds 2^17 f has a >= f - 2.
  *
- * Constants: P, Q, C, ALIGNED, DEEP (training/block.h), INDEX, EXCLUDING (as in training/search.cl), TILES (16-block
- * tiles a warp), TILE (codewords in local memory, a multiple of 8 and for bytes at most SCALE), LOG_SCALE (SCALE = 1 <<
- * LOG_SCALE), UNROLL (steps of 8 codewords).
+ * Constants: P, Q, C, ALIGNED, DEEP, EXCLUDING (training/scores.h), INDEX, TILES (16-block tiles a warp), TILE
+ * (codewords in local memory, a multiple of 8 and for bytes at most SCALE), LOG_SCALE (SCALE = 1 << LOG_SCALE), UNROLL
+ * (steps of 8 codewords).
  */
-#include "training/block.h"
+#define TENSORS 1
+#include "training/scores.h"
 
 #define SCALE (1 << LOG_SCALE)
 #define CHUNKS ((K + 15) / 16)
@@ -34,16 +35,10 @@ typedef uint vector_t;
 #define VECTORS (CHUNKS / VECTOR)
 #if DEEP
 #define LIMBS 2
-typedef long bias_t;
 typedef long2 biases_t;
-typedef long best_t;
-#define LOWEST LONG_MIN
 #else
 #define LIMBS 1
-typedef int bias_t;
 typedef int2 biases_t;
-typedef int best_t;
-#define LOWEST INT_MIN
 #endif
 
 inline int4 multiply16(uint a0, uint a1, uint b, int4 c)
@@ -85,7 +80,7 @@ inline int exchange(int value, int mask)
     return out;
 }
 
-inline best_t exchange_best(best_t value, int mask)
+inline score_t exchange_score(score_t value, int mask)
 {
 #if DEEP
     const int2 halves = as_int2(value);
@@ -102,16 +97,14 @@ inline int upper_bits(int high, int middle, int low)
 }
 
 /* Keeps a score if it is the best so far, and the bound that upper bits of better ones exceed. */
-inline void keep(int bits, int high, int middle, int low, int top, long bias, uint j, uint passed, best_t *best,
+inline void keep(int bits, int high, int middle, int low, int top, long bias, uint j, uint passed, score_t *best,
                  uint *index, int *bound)
 {
     if (bits <= *bound)
         return;
     const long score = 2 * (((long)(high - top) << 16) + ((long)middle << 8) + low) + bias;
-#if EXCLUDING
-    if (j == passed)
+    if (!IS_ALLOWED(j, passed))
         return;
-#endif
     if (score > *best) {
         *best = score;
         *index = j;
@@ -121,10 +114,8 @@ inline void keep(int bits, int high, int middle, int low, int top, long bias, ui
 #else
 inline int key(int sum, int bias, uint j, uint passed)
 {
-#if EXCLUDING
-    if (j == passed)
+    if (!IS_ALLOWED(j, passed))
         return INT_MIN;
-#endif
     return as_int((uint)sum * (2u * SCALE) + (uint)bias);
 }
 #endif
@@ -134,13 +125,13 @@ inline int key(int sum, int bias, uint j, uint passed)
  * NDRange: 1-D, whole groups of a multiple of 32 work-items; a group of L work-items takes L / 2 * TILES blocks at a
  * time and strides over the rest, so any number of groups will do.
  * image, height, width, columns, count, indices, own: as in vq_encode. codebook: padded / 8 tiles of LIMBS x VECTORS x
- * 8 codewords x 4 x VECTOR words of packed bytes, low bytes first, components past K zero. bias: padded bias_t; of
- * bytes -|c|^2 * SCALE + SCALE - 1 - n % TILE, with DEEP -|c|^2; and INT_MIN, or -2^46, for the codewords that pad the
- * codebook to a multiple of 8.
- * Local memory: tile TILE * LIMBS * CHUNKS uint4, tile_bias TILE bias_t.
+ * 8 codewords x 4 x VECTOR words of packed bytes, low bytes first, components past K zero. bias: padded score_t; of
+ * bytes -|c|^2 * SCALE + SCALE - 1 - n % TILE, with DEEP -|c|^2; and LOSES for the codewords that pad the codebook to a
+ * multiple of 8.
+ * Local memory: tile TILE * LIMBS * CHUNKS uint4, tile_bias TILE score_t.
  */
 __kernel void vq_encode_mma(__global const value_t *image, const uint height, const uint width, const uint columns,
-                            const uint count, __global const uint4 *codebook, __global const bias_t *bias,
+                            const uint count, __global const uint4 *codebook, __global const score_t *bias,
                             const uint padded, __global INDEX *indices, const uint offset, __global const INDEX *own,
                             __local uint4 *tile, __local biases_t *tile_bias)
 {
@@ -152,7 +143,7 @@ __kernel void vq_encode_mma(__global const value_t *image, const uint height, co
     for (uint set = get_group_id(0) * group_blocks; set < count; set += get_num_groups(0) * group_blocks) {
         const uint first = set + get_local_id(0) / 32 * 16 * TILES + lane / 4;
         uint block[TILES][LIMBS][CHUNKS][2];
-        best_t best[TILES][2];
+        score_t best[TILES][2];
         uint index[TILES][2], passed[TILES][2];
         int bound[TILES][2];
 #pragma unroll
@@ -185,7 +176,7 @@ __kernel void vq_encode_mma(__global const value_t *image, const uint height, co
                 for (uint w = get_local_id(0); w < held * LIMBS * CHUNKS; w += lanes)
                     tile[w] = codebook[(size_t)start * LIMBS * CHUNKS + w];
                 for (uint j = get_local_id(0); j < held; j += lanes)
-                    ((__local bias_t *)tile_bias)[j] = bias[start + j];
+                    ((__local score_t *)tile_bias)[j] = bias[start + j];
                 barrier(CLK_LOCAL_MEM_FENCE);
                 loaded = true;
             }
@@ -284,7 +275,7 @@ __kernel void vq_encode_mma(__global const value_t *image, const uint height, co
             for (uint h = 0; h < 2; ++h) {
 #pragma unroll
                 for (int mask = 1; mask < 4; mask *= 2) {
-                    const best_t other = exchange_best(best[t][h], mask);
+                    const score_t other = exchange_score(best[t][h], mask);
                     const uint where = exchange(index[t][h], mask);
                     const bool better = other > best[t][h] || (other == best[t][h] && where < index[t][h]);
                     best[t][h] = better ? other : best[t][h];

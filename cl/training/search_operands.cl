@@ -1,15 +1,19 @@
 /* What the forms of the VQ encoder read of a codebook: its codewords as their numbers in their order, and their biases.
  *
- * Squared norms are below 2^27 for bytes, below 2^24 where NUMBER is float (K <= 258), and below 2^43 with DEEP: exact.
- * Constants: P, Q, C, ALIGNED, DEEP (training/block.h); NUMBER (uchar, int or float), BIAS (int, long or float); LAYOUT
- * (below); WIDTH (components of a codeword with its padding); LOSES (the bias of codewords that are there as padding);
+ * Constants: P, Q, C, ALIGNED, DEEP (training/block.h); LAYOUT (below); WIDTH (components of a codeword with its padding);
  * KEEPS (whether the codewords are copied as well); and for FRAGMENTS, TILE and LOG_SCALE of training/search_mma.cl.
  */
-#include "training/block.h"
-
 #define ROWS 0 /* codewords one after the other: padded x WIDTH */
 #define WORDWISE 1 /* WIDTH / 4 x padded x 4 */
 #define FRAGMENTS 2 /* bytes as a warp reads them: padded / 8 x limbs x WIDTH / (16 VECTOR) x 8 x 4 x VECTOR x 4 */
+#define TENSORS (LAYOUT == FRAGMENTS)
+#include "training/scores.h"
+
+#if TENSORS
+typedef uchar operand_t;
+#else
+typedef number_t operand_t;
+#endif
 #define CHUNKS (WIDTH / 16)
 #define VECTOR (CHUNKS % 4 == 0 ? 4 : CHUNKS % 2 == 0 ? 2 : 1)
 
@@ -26,13 +30,13 @@ inline size_t operand_place(uint n, uint k, uint padded)
 #endif
 }
 
-inline BIAS bias_of(uint n, squares_t norm)
+inline score_t bias_of(uint n, squares_t norm)
 {
-#if LAYOUT == FRAGMENTS && !DEEP
+#if TENSORS && !DEEP
     const uint scale = 1u << LOG_SCALE;
     return as_int(scale - 1 - n % TILE - (uint)norm * scale);
 #else
-    return -(BIAS)norm;
+    return -(score_t)norm;
 #endif
 }
 
@@ -40,10 +44,10 @@ inline BIAS bias_of(uint n, squares_t norm)
  *
  * NDRange: 1-D, padded * ceil(WIDTH / 4) work-items rounded up to whole groups of any size, each for four components.
  * codebook: K components a codeword, read from codeword `first` on. size: codewords; padded: with padding. operands:
- * padded * WIDTH NUMBER. biases: padded BIAS. kept (only with KEEPS): size x K, the codewords again.
+ * padded * WIDTH operand_t. biases: padded score_t. kept (only with KEEPS): size x K, the codewords again.
  */
 __kernel void vq_operands(__global const value_t *codebook, const uint first, const uint size, const uint padded,
-                          __global NUMBER *operands, __global BIAS *biases, __global value_t *kept)
+                          __global operand_t *operands, __global score_t *biases, __global value_t *kept)
 {
     const uint n = get_global_id(0) / ((WIDTH + 3) / 4);
     const uint w = get_global_id(0) % ((WIDTH + 3) / 4);
@@ -57,11 +61,11 @@ __kernel void vq_operands(__global const value_t *codebook, const uint first, co
             kept[(size_t)n * K + k] = (value_t)value;
 #endif
         }
-        operands[operand_place(n, k, padded)] = (NUMBER)value;
-#if LAYOUT == FRAGMENTS && DEEP
-        operands[operand_place(n, k, padded) + 8 * WIDTH] = (NUMBER)(value >> 8);
+        operands[operand_place(n, k, padded)] = (operand_t)value;
+#if TENSORS && DEEP
+        operands[operand_place(n, k, padded) + 8 * WIDTH] = (operand_t)(value >> 8);
 #endif
     }
     if (w == 0)
-        biases[n] = n < size ? bias_of(n, squared_length(codebook, first + n)) : (BIAS)LOSES;
+        biases[n] = n < size ? bias_of(n, squared_length(codebook, first + n)) : LOSES;
 }

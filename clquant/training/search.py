@@ -24,11 +24,10 @@ from clquant.runtime import (
 )
 from clquant.training.blocks import BlockShape
 
-FLOATS, INTEGERS, LONGS = 0, 1, 2  # ARITHMETIC in cl/training/search.cl
 MAX_CODEBOOK = 65536
 MOST_KEPT = 1 << 17  # bytes of a codebook that stays on the device after it was searched, for the next picture
 _SQUARE = 255 * 255
-_FLOAT_COMPONENTS = 258
+_FLOAT_COMPONENTS = 258  # FLOATS in cl/training/scores.h
 _REGISTER_COMPONENTS = 64  # REGISTER_WORDS in cl/training/search.cl
 _WIDE_BLOCKS = 8
 _WORD_BYTES = 16  # of four numbers
@@ -91,37 +90,31 @@ class Search:
         self._excluding = excluding
         self._variant = session.choose(VARIANTS)
         self._tensor = self._variant.name == "mma"
-        self._arithmetic = INTEGERS if shape.components > _FLOAT_COMPONENTS else FLOATS
-        if shape.is_deep:
-            self._arithmetic = LONGS
         self._score_bytes = 8 if shape.is_deep else 4
         self._limbs = 2 if self._tensor and shape.is_deep else 1  # bytes of a component that are operands of their own
-        largest = shape.largest**2 * shape.components
-        assert largest < {FLOATS: 1 << 24, INTEGERS: 1 << 30, LONGS: 1 << 62}[self._arithmetic]  # else not exact
+        most_bits = 46 if shape.is_deep else 24 if shape.components <= _FLOAT_COMPONENTS else 31
+        assert shape.largest**2 * shape.components < 1 << most_bits  # else scores were not exact
         assert 1 <= self._capacity <= MAX_CODEBOOK
         self._step = 8 if self._tensor else _SPAN
         most = -(-self._capacity // self._step) * self._step
         if self._tensor:
             self._set_tile(most)
-        self._layout, self._width, number = self._operand_layout()
-        self._operands = scope.empty(most * self._width * self._limbs * np.dtype(number).itemsize)
+        self._layout, self._width = self._operand_layout()
+        self._operands = scope.empty(most * self._width * (self._limbs if self._tensor else 4))
         self._biases = scope.empty(self._score_bytes * most)
-        self._number = {np.uint8: "uchar", np.int32: "int", np.float32: "float"}[number]
         self._padded = most
         if not isinstance(codebook, int):
             self._codebook = scope.copy_of(codebook)
             self.load(self._codebook, len(codebook))
 
-    def _operand_layout(self) -> tuple[int, int, type[np.generic]]:
-        """The order of the operands, components of a codeword in it, and what they are."""
+    def _operand_layout(self) -> tuple[int, int]:
+        """The order of the operands, and the components of a codeword in it."""
         words, components = self._shape.words, self._shape.components
         if self._tensor:
-            return _FRAGMENTS, -(-components // 16) * 16, np.uint8
-        number: type[np.generic] = np.float32 if self._arithmetic == FLOATS else np.int32
+            return _FRAGMENTS, -(-components // 16) * 16
         if self._variant.name == "lanes":
-            return _ROWS, components, number
-        layout = _WORDWISE if components > _REGISTER_COMPONENTS else _ROWS
-        return layout, 4 * words, number
+            return _ROWS, components
+        return (_WORDWISE if components > _REGISTER_COMPONENTS else _ROWS), 4 * words
 
     def load(self, codebook: Buffer, size: int, first: int = 0) -> None:
         """Queue loading a codebook, which is searched from then on."""
@@ -145,10 +138,8 @@ class Search:
 
     def _loading(self, codebook: Buffer, size: int, first: int, kept: Buffer | None = None) -> tuple[Any, ...]:
         """The kernel that makes operands, its sizes, and its arguments."""
-        bias, loses = self._bias_type()
-        constants: dict[str, Any] = self._shape.constants()
-        constants |= {"NUMBER": self._number, "BIAS": bias, "LAYOUT": self._layout}
-        constants |= {"WIDTH": self._width, "LOSES": f"({loses}L)", "KEEPS": int(kept is not None)}
+        constants = {**self._shape.constants(), "LAYOUT": self._layout, "WIDTH": self._width}
+        constants["KEEPS"] = int(kept is not None)
         if self._tensor:
             constants |= {"TILE": self._tile, "LOG_SCALE": self._log_scale}
         kernel = self._session.program("training/search_operands.cl", **constants).kernel("vq_operands")
@@ -156,13 +147,6 @@ class Search:
         sizes = np.uint32(first), np.uint32(size), np.uint32(self._padded)
         given = codebook, *sizes, self._operands, self._biases, kept or codebook
         return kernel, self._padded * -(-self._width // 4), group, *given
-
-    def _bias_type(self) -> tuple[str, int]:
-        """The OpenCL C type of biases, and the bias of codewords that are there as padding."""
-        if self._tensor:
-            return ("long", -(1 << 46)) if self._shape.is_deep else ("int", 1 - (1 << 31))
-        kind, bits = {FLOATS: ("float", 24), INTEGERS: ("int", 30), LONGS: ("long", 62)}[self._arithmetic]
-        return kind, -(1 << bits)
 
     def run(
         self,
@@ -244,8 +228,7 @@ class Search:
         return kernel, -(-count // (_LANES * vectors)), 1, {}
 
     def _program(self, constants: dict[str, Any], **more: int) -> Program:
-        every = {**constants, **more, "ARITHMETIC": self._arithmetic}
-        return self._session.program(self._variant.file, **every)
+        return self._session.program(self._variant.file, **constants, **more)
 
     def _set_tile(self, most: int) -> None:
         """Set the number of codewords in local memory at a time, and the scale by which keys are exact."""
