@@ -6,12 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from clquant.params import integer, shown
 from clquant.runtime import InvalidArgument, InvalidType
 
 MAX_SIDE = 32
 MAX_PIXELS = 256
+
+Rows = npt.NDArray[np.integer[Any]]  # (count, K), blocks or codewords
+Weights = npt.NDArray[np.uint16] | None  # of each block
+Places = npt.NDArray[np.int64]  # numbers of blocks
 
 
 @dataclass(frozen=True)

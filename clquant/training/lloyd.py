@@ -73,7 +73,7 @@ class Lloyd:
         self._worst, self._state = scope.empty(4 * capacity * len(blocks.pieces)), scope.zeros(8 * _STATE)
         self._in_parts, keys = form.name == "parts", scope.empty(8 * capacity)
         self._givers = Selection(session, scope, keys, capacity, _LEVEL_DIGITS, (self._state, _DEAD))
-        self._merging = Merging(session, scope, shape, words.codebook, self.totals, capacity)
+        self._merging = Merging(session, scope, shape, words, self.totals)
         self._known = {"key": key, "keys": keys, **self._sum_tables(), **self._arguments()}
         pieces = [self._of_piece(number, piece) for number, piece in enumerate(blocks.pieces)]
         self._known["squares"] = scope.copy_of(np.array([self.squares()], np.uint64))
@@ -215,7 +215,7 @@ class Lloyd:
         words = self._words
         self.queue_statistics()
         if removed:
-            self._merging.queue(words.size, removed, self._total_weight)
+            self._merging.queue(removed, self._total_weight)
         self._update.set(
             merging=np.uint32(removed > 0),
             quarters=np.uint32(motion.quarters),

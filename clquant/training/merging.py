@@ -12,7 +12,7 @@ import numpy as np
 
 from clquant.runtime import Buffer, PreparedLaunch, Scope, Session
 from clquant.training.blocks import BlockShape
-from clquant.training.search import Search
+from clquant.training.search import Codewords
 from clquant.training.selection import Selection
 
 _WEIGHT_BITS = 27  # of the weights that costs are computed from
@@ -23,55 +23,37 @@ _KEY_DIGITS = 8
 class Merging:
     """Chooses which of a codebook's codewords to remove."""
 
-    def __init__(
-        self, session: Session, scope: Scope, shape: BlockShape, codebook: Buffer, totals: Buffer, capacity: int
-    ) -> None:
+    def __init__(self, session: Session, scope: Scope, shape: BlockShape, words: Codewords, totals: Buffer) -> None:
         self._session = session
         self._scope = scope
         self._shape = shape
-        self._codebook = codebook
+        self._words = words
         self._totals = totals
-        self._capacity = capacity
-        self._keys = scope.empty(8 * capacity)
-        self._selection = Selection(session, scope, self._keys, capacity, _KEY_DIGITS)
+        self._keys = scope.empty(8 * words.capacity)
+        self._selection = Selection(session, scope, self._keys, words.capacity, _KEY_DIGITS)
         self.places = self._selection.places  # a uint32 per codeword: its new index, or 2^32 - 1 if it goes
 
     @functools.cached_property
-    def _search(self) -> Search:
-        return Search(self._session, self._scope, self._capacity, self._shape, excluding=True)
+    def _launches(self) -> tuple[PreparedLaunch, PreparedLaunch]:
+        """Prepare the search for each codeword's neighbour, and the keys, for the largest number of codewords."""
+        scope, session, shape, words = self._scope, self._session, self._shape, self._words
+        neighbours, zero = scope.empty(2 * words.capacity), np.uint32(0)
+        own = scope.copy_of(np.arange(words.capacity, dtype=np.uint16))
+        height = words.capacity * shape.rows
+        search = words.search.prepare(scope, words.codebook, height, shape.columns, neighbours, own)
+        largest = shape.largest**2 * shape.components
+        distance_shift = max(0, largest.bit_length() - _DISTANCE_BITS)
+        program = session.program("training/merging.cl", **shape.constants(), DISTANCE_SHIFT=distance_shift)
+        kernel = program.kernel("vq_merge_keys")
+        group = session.work_group_size(kernel, session.tuned("vq.train_group"))
+        given = words.codebook, neighbours, self._totals, zero, zero, self._keys
+        return search, session.prepare(scope, kernel, words.capacity, group, *given)
 
-    @functools.cached_property
-    def _launches(self) -> dict[str, PreparedLaunch]:
-        """Prepare the launches of a choice, in order, for the largest number of codewords."""
-        largest = self._shape.largest**2 * self._shape.components
-        scope, session, shape, capacity = self._scope, self._session, self._shape, self._capacity
-        program = session.program(
-            "training/merging.cl", **shape.constants(), DISTANCE_SHIFT=max(0, largest.bit_length() - _DISTANCE_BITS)
-        )
-        zero, codebook = np.uint32(0), self._codebook
-        neighbours, costs = scope.empty(2 * capacity), scope.empty(8 * capacity)
-        own = scope.copy_of(np.arange(capacity, dtype=np.uint16))
-
-        def prepared(name: str, *arguments: object) -> PreparedLaunch:
-            kernel = program.kernel(name)
-            group = session.work_group_size(kernel, session.tuned("vq.train_group"))
-            return session.prepare(scope, kernel, capacity, group, *arguments)
-
-        return {
-            "load": self._search.prepare_load(scope, codebook),
-            "search": self._search.prepare(scope, codebook, capacity * shape.rows, shape.columns, neighbours, own),
-            "costs": prepared("vq_merge_costs", codebook, neighbours, self._totals, zero, zero, costs),
-            "keys": prepared("vq_merge_keys", costs, neighbours, zero, self._keys),
-        }
-
-    def queue(self, size: int, number: int, total_weight: int) -> None:
-        """Queue the choice."""
-        launches, many = self._launches, np.uint32(size)
-        shift = np.uint32(max(0, total_weight.bit_length() - _WEIGHT_BITS))
-        self._search.queue_load(launches["load"], size)
-        self._search.queue_search(launches["search"])
-        launches["costs"].set(size=many, shift=shift)
-        launches["costs"].queue()
-        launches["keys"].set(size=many)
-        launches["keys"].queue()
-        self._selection.queue(size, number)
+    def queue(self, number: int, total_weight: int) -> None:
+        """Queue the choice of some of the codewords, over which the last search was."""
+        search, keys = self._launches
+        self._words.search.queue_search(search)
+        shift = max(0, total_weight.bit_length() - _WEIGHT_BITS)
+        keys.set(size=np.uint32(self._words.size), shift=np.uint32(shift))
+        keys.queue()
+        self._selection.queue(self._words.size, number)

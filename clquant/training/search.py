@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from clquant.runtime import (
     Buffer,
@@ -22,7 +21,7 @@ from clquant.runtime import (
     Variant,
     cached_job,
 )
-from clquant.training.blocks import BlockShape
+from clquant.training.blocks import BlockShape, Rows
 
 MAX_CODEBOOK = 65536
 MOST_KEPT = 1 << 17  # bytes of a codebook that stays on the device after it was searched, for the next picture
@@ -61,9 +60,7 @@ def index_type(size: int) -> str:
     return "uchar" if size <= 256 else "ushort"
 
 
-def open_search(
-    session: Session, codebook: npt.NDArray[np.integer[Any]], shape: BlockShape
-) -> AbstractContextManager[Search]:
+def open_search(session: Session, codebook: Rows, shape: BlockShape) -> AbstractContextManager[Search]:
     """Open a `Search` whose buffers last as long as the block; a small codebook's is reused from an earlier job."""
     key = None
     if codebook.nbytes <= MOST_KEPT:
@@ -74,20 +71,11 @@ def open_search(
 class Search:
     """A codebook on the device, ready to be searched."""
 
-    def __init__(
-        self,
-        session: Session,
-        scope: Scope,
-        codebook: npt.NDArray[np.integer[Any]] | int,
-        shape: BlockShape,
-        *,
-        excluding: bool = False,
-    ) -> None:
+    def __init__(self, session: Session, scope: Scope, codebook: Rows | int, shape: BlockShape) -> None:
         self._session = session
         self._scope = scope
         self._shape = shape
         self._capacity = codebook if isinstance(codebook, int) else len(codebook)
-        self._excluding = excluding
         self._variant = session.choose(VARIANTS)
         self._tensor = self._variant.name == "mma"
         self._score_bytes = 8 if shape.is_deep else 4
@@ -121,8 +109,8 @@ class Search:
         self._padded = -(-size // self._step) * self._step
         self._session.launch(*self._loading(codebook, size, first))
 
-    def prepare_load(self, scope: Scope, codebook: Buffer, kept: Buffer | None = None) -> PreparedLaunch:
-        """`load` to be queued many times by `queue_load`."""
+    def prepare_load(self, scope: Scope, codebook: Buffer, kept: Buffer) -> PreparedLaunch:
+        """`load` to be queued many times by `queue_load`; the codewords are copied to `kept` as well."""
         return self._session.prepare(scope, *self._loading(codebook, self._capacity, 0, kept))
 
     def queue_load(self, load: PreparedLaunch, size: int) -> None:
@@ -149,13 +137,7 @@ class Search:
         return kernel, self._padded * -(-self._width // 4), group, *given
 
     def run(
-        self,
-        image: Buffer,
-        height: int,
-        width: int,
-        indices: Buffer,
-        offset: int = 0,
-        index: str | None = None,
+        self, image: Buffer, height: int, width: int, indices: Buffer, offset: int = 0, index: str | None = None
     ) -> None:
         """Queue the search for every block of a picture; `index` is the type of the indices, by default the least."""
         kind = index or index_type(self._capacity)
@@ -188,7 +170,7 @@ class Search:
             "offset": np.uint32(offset),
             "own": own or indices,
         }
-        constants: dict[str, Any] = {**self._shape.constants(width), "INDEX": index, "EXCLUDING": int(self._excluding)}
+        constants: dict[str, Any] = {**self._shape.constants(width), "INDEX": index, "EXCLUDING": int(own is not None)}
         if self._tensor:
             kernel, size, group, local = self._in_tensors(count, constants)
         elif self._variant.name == "lanes":
@@ -272,6 +254,6 @@ class Codewords:
         self.size = size
         self.search.queue_load(self._load, size)
 
-    def read(self) -> npt.NDArray[np.integer[Any]]:
+    def read(self) -> Rows:
         """The codebook, (size, K); waits for it."""
         return self._session.download(self.codebook, (self.size, self._shape.components), self._shape.dtype)
