@@ -4,21 +4,22 @@
  */
 #include "training/block.h"
 
-/* Blocks of a picture as rows.
+/* Some blocks of a picture as rows.
  *
- * NDRange: 1-D, count * WORDS work-items rounded up to whole groups of any size. image: height x width x C bytes.
- * columns: blocks in a block row. blocks: count x K, written.
+ * NDRange: 1-D, count * WORDS work-items rounded up to whole groups of any size. image: height x width x C values.
+ * columns: blocks in a block row. first: the first block, count of them. chosen: written from row `offset` on.
  */
 __kernel void vq_blocks(__global const value_t *image, const uint height, const uint width, const uint columns,
-                        const uint count, __global value_t *blocks)
+                        const uint first, const uint count, __global value_t *chosen, const uint offset)
 {
     const size_t item = get_global_id(0);
     const uint which = (uint)(item / WORDS);
     const uint w = (uint)(item % WORDS);
     if (which >= count)
         return;
+    const uint row = (first + which) / columns, column = (first + which) % columns;
     for (uint k = 4 * w; k < min(4 * w + 4, (uint)K); ++k)
-        blocks[(size_t)which * K + k] = block_component(image, height, width, which / columns, which % columns, k);
+        chosen[((size_t)offset + which) * K + k] = block_component(image, height, width, row, column, k);
 }
 
 /* Some of the rows.

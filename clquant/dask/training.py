@@ -19,8 +19,8 @@ from clquant.dask.sums import tree
 from clquant.dask.work import held, named, release, workers
 from clquant.params import is_dask
 from clquant.runtime import InvalidArgument, Session
-from clquant.training.blocks import BlockShape
-from clquant.training.parts import MERGES, Part, Parts, Rows
+from clquant.training.blocks import BlockShape, Places, Rows
+from clquant.training.parts import MERGES, Part, Parts
 
 # Pixels of a part, about.
 MOST_PIXELS = 1 << 29
@@ -48,7 +48,7 @@ class RemoteParts(Parts):
         work = delayed(named(getattr(Part, method)), pure=False)
         return compute(tree(MERGES[method], [work(part, *common) for part in self._parts]))[0]
 
-    def picked(self, wanted: dict[int, npt.NDArray[np.int64]]) -> Sequence[Rows]:
+    def picked(self, wanted: dict[int, Places]) -> Sequence[Rows]:
         """Return blocks of some parts by their places in these."""
         work = delayed(named(Part.rows), pure=False)
         found: Sequence[Rows] = compute(*[work(self._parts[i], places) for i, places in wanted.items()])

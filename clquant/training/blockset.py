@@ -9,11 +9,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from clquant.images import Picture
 from clquant.runtime import Buffer, InvalidArgument, Scope, Session, philox4x32, seed_key
-from clquant.training.blocks import BlockShape
+from clquant.training.blocks import BlockShape, Places, Rows, Weights
 
 MAX_WEIGHT = 4095
 MAX_PIECE, MAX_DEEP_PIECE = 1 << 22, 1 << 18  # blocks; keep 32-bit sums of cl/training/accumulate.h exact
@@ -28,9 +27,7 @@ def check_bound(blocks: Blocks) -> None:
         raise InvalidArgument(f"there are {blocks.count} blocks or rows; allowed: at most {most} of this shape")
 
 
-def sample_places(
-    count: int, weights: npt.NDArray[np.uint16] | None, size: int, stage: int, seed: int
-) -> npt.NDArray[np.int64] | None:
+def sample_places(count: int, weights: Weights, size: int, stage: int, seed: int) -> Places | None:
     """The increasing numbers of the blocks of a sample; None if no more blocks than `size` have weight."""
     able = None if weights is None else np.flatnonzero(weights)
     number = count if able is None else len(able)
@@ -75,7 +72,7 @@ class _Spacing:
 class Blocks(abc.ABC):
     """Numbered blocks, of which samples are taken to the device."""
 
-    def __init__(self, shape: BlockShape, count: int, weights: npt.NDArray[np.uint16] | None) -> None:
+    def __init__(self, shape: BlockShape, count: int, weights: Weights) -> None:
         self.shape, self.count, self.weights = shape, count, weights
 
     @property
@@ -94,25 +91,27 @@ class Blocks(abc.ABC):
         distance = (self.count if able is None else len(able)) // size
         return [self._strided(scope, able, _Spacing(distance, turn), size) for turn in range(turns)]
 
-    def _strided(self, scope: Scope, able: npt.NDArray[np.int64] | None, spacing: _Spacing, size: int) -> BlockSet:
+    def _strided(self, scope: Scope, able: Places | None, spacing: _Spacing, size: int) -> BlockSet:
         numbers = spacing.numbers(np.arange(size))
         return self._at(scope, numbers if able is None else able[numbers])
+
+    @abc.abstractmethod
+    def read(self) -> Rows:
+        """Return all blocks, on the host."""
 
     @abc.abstractmethod
     def _whole(self, scope: Scope) -> BlockSet:
         """Return all blocks that have weight, or all."""
 
     @abc.abstractmethod
-    def _at(self, scope: Scope, places: npt.NDArray[np.int64]) -> BlockSet:
+    def _at(self, scope: Scope, places: Places) -> BlockSet:
         """Return some blocks by their increasing numbers, with their weights."""
 
 
 class BlockSet(Blocks):
     """Blocks on the device, numbered through all pieces."""
 
-    def __init__(
-        self, session: Session, scope: Scope, shape: BlockShape, count: int, weights: npt.NDArray[np.uint16] | None
-    ) -> None:
+    def __init__(self, session: Session, scope: Scope, shape: BlockShape, count: int, weights: Weights) -> None:
         super().__init__(shape, count, weights)
         check_bound(self)
         self._session = session
@@ -129,12 +128,7 @@ class BlockSet(Blocks):
 
     @classmethod
     def of_pictures(
-        cls,
-        session: Session,
-        scope: Scope,
-        pictures: Sequence[Picture],
-        weights: npt.NDArray[np.uint16] | None,
-        shape: BlockShape,
+        cls, session: Session, scope: Scope, pictures: Sequence[Picture], weights: Weights, shape: BlockShape
     ) -> BlockSet:
         """All blocks of some pictures, in raster order."""
         count = sum(int(np.prod(shape.table_shape(p.height, p.width))) for p in pictures)
@@ -144,14 +138,7 @@ class BlockSet(Blocks):
         return blocks
 
     @classmethod
-    def of_rows(
-        cls,
-        session: Session,
-        scope: Scope,
-        shape: BlockShape,
-        rows: npt.NDArray[np.integer[Any]],
-        weights: npt.NDArray[np.uint16] | None,
-    ) -> BlockSet:
+    def of_rows(cls, session: Session, scope: Scope, shape: BlockShape, rows: Rows, weights: Weights) -> BlockSet:
         """Blocks of the host."""
         blocks = cls(session, scope, shape, len(rows), weights)
         first = 0
@@ -168,41 +155,32 @@ class BlockSet(Blocks):
             yield first, piece.blocks, piece.count
             first += piece.count
 
-    def read(self, number: int) -> npt.NDArray[np.integer[Any]]:
-        """Wait for all blocks, and repeat the first one up to the count asked for."""
+    def read(self) -> Rows:
+        """Wait for all blocks, and download them."""
         size, dtype = self.shape.components, self.shape.dtype
-        rows = [self._session.download(piece.blocks, (piece.count, size), dtype) for piece in self.pieces]
-        if len(rows) == 1 and number == self.count:
-            return rows[0]
-        return np.concatenate([*rows, np.repeat(rows[0][:1], number - self.count, axis=0)])
+        return np.concatenate([self._session.download(own, (count, size), dtype) for _, own, count in self.runs()])
 
     def add(self, picture: Picture) -> None:
         """Append a picture's blocks, as rows of K bytes, in bands of block rows."""
         session, shape, width = self._session, self.shape, picture.width
         columns = shape.table_shape(picture.height, width)[1]
         for row0, row1 in picture.bands(session, columns * shape.columns * shape.channels, shape.rows):
-            count = shape.table_shape(row1 - row0, width)[0] * columns
+            count, taken = shape.table_shape(row1 - row0, width)[0] * columns, 0
             with session.scope() as scope:
-                rows, pixels = scope.empty(count * shape.components), picture.upload(session, scope, row0, row1)
-                sizes = (np.uint32(n) for n in (row1 - row0, width, columns, count))
-                self._launch("vq_blocks", count * shape.words, pixels, *sizes, rows, width=width)
-                self._append(rows, count)
-
-    def _append(self, rows: Buffer, count: int) -> None:
-        size = self.shape.nbytes
-        taken = 0
-        for piece in self.pieces:
-            share = min(count - taken, piece.capacity - piece.count)
-            if share:
-                places = taken * size, piece.count * size
-                self._session.copy(piece.blocks, rows, share * size, *places)
-                piece.count += share
-                taken += share
+                pixels = picture.upload(session, scope, row0, row1)
+                for piece in self.pieces:
+                    share = min(count - taken, piece.capacity - piece.count)
+                    if share:
+                        sizes = (np.uint32(n) for n in (row1 - row0, width, columns, taken, share))
+                        target = piece.blocks, np.uint32(piece.count)
+                        self._launch("vq_blocks", share * shape.words, pixels, *sizes, *target)
+                        piece.count += share
+                        taken += share
 
     def _whole(self, scope: Scope) -> BlockSet:  # noqa: ARG002
         return self
 
-    def _strided(self, scope: Scope, able: npt.NDArray[np.int64] | None, spacing: _Spacing, size: int) -> BlockSet:
+    def _strided(self, scope: Scope, able: Places | None, spacing: _Spacing, size: int) -> BlockSet:
         if able is not None:
             return super()._strided(scope, able, spacing, size)
         chosen, numbers = BlockSet(self._session, scope, self.shape, size, None), (spacing.distance, spacing.turn)
@@ -211,7 +189,7 @@ class BlockSet(Blocks):
             self._launch("vq_gather_every", share * self.shape.components, self.pieces[source].blocks, *place, *target)
         return chosen
 
-    def _at(self, scope: Scope, places: npt.NDArray[np.int64]) -> BlockSet:
+    def _at(self, scope: Scope, places: Places) -> BlockSet:
         weights = None if self.weights is None else self.weights[places]
         chosen = BlockSet(self._session, scope, self.shape, len(places), weights)
         for source, done, share, target in self._shares(chosen, places.__getitem__, partial(np.searchsorted, places)):
@@ -235,8 +213,8 @@ class BlockSet(Blocks):
                 target.count += share
                 done += share
 
-    def _launch(self, name: str, items: int, *given: Any, width: int | None = None) -> None:
+    def _launch(self, name: str, items: int, *given: Any) -> None:
         """Queue a kernel of `cl/training/blockset.cl`."""
-        session, constants = self._session, self.shape.constants(width or self.shape.columns)
-        kernel = session.program("training/blockset.cl", **constants).kernel(name)
+        session = self._session
+        kernel = session.program("training/blockset.cl", **self.shape.constants()).kernel(name)
         session.launch(kernel, items, session.work_group_size(kernel, session.tuned("vq.train_group")), *given)

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from clquant.images import Picture
 from clquant.runtime import Session
-from clquant.training.blocks import BlockShape
-from clquant.training.parts import MERGES, Part, Parts, Rows
+from clquant.training.blocks import BlockShape, Places, Rows, Weights
+from clquant.training.parts import MERGES, Part, Parts
 
 # Pictures are read whole if memory holds this many copies of them.
 COPIES_IN_MEMORY = 4
-Weights = npt.NDArray[np.uint16] | None
 
 
 class LazyParts(Parts):
@@ -40,7 +36,7 @@ class LazyParts(Parts):
             found = own if number == 0 else MERGES[method]([found, own])
         return found
 
-    def picked(self, wanted: dict[int, npt.NDArray[np.int64]]) -> Sequence[Rows]:
+    def picked(self, wanted: dict[int, Places]) -> Sequence[Rows]:
         """Blocks of some parts; others are not read."""
         return [self._part(number).rows(places) for number, places in wanted.items()]
 

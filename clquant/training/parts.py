@@ -22,13 +22,11 @@ import numpy.typing as npt
 
 from clquant.images import Picture
 from clquant.runtime import DeviceMemoryError, Scope, Session, open_session, seed_key
-from clquant.training.blocks import BlockShape
+from clquant.training.blocks import BlockShape, Places, Rows, Weights
 from clquant.training.blockset import Blocks, BlockSet
 from clquant.training.lloyd import PLACE_BITS, PLACE_MASK, Lloyd
 from clquant.training.search import Codewords
 
-Rows = npt.NDArray[np.integer[Any]]
-Weights = npt.NDArray[np.uint16]
 T = TypeVar("T")
 
 
@@ -37,7 +35,7 @@ class Worst:
     """The worst block of each codeword."""
 
     levels: npt.NDArray[np.uint32]  # (size,), of the block's error; 0: the codeword has no block with an error
-    numbers: npt.NDArray[np.int64]  # (size,), the block's, among all blocks
+    numbers: Places  # (size,), the block's, among all blocks
     rows: Rows  # (size, K), the block
 
     def worse(self, other: Worst) -> Worst:
@@ -66,12 +64,7 @@ class Part:
     """Rows of a picture that are whole blocks, (H, W, C), or rows of numbers, (n, d, 1); and buffers on a device."""
 
     def __init__(
-        self,
-        pixels: npt.NDArray[np.integer[Any]],
-        weights: Weights | None,
-        shape: BlockShape,
-        first: int,
-        session: Session | None = None,
+        self, pixels: Rows, weights: Weights, shape: BlockShape, first: int, session: Session | None = None
     ) -> None:
         self.pixels = np.ascontiguousarray(pixels)
         self.weights = weights  # of each block
@@ -106,7 +99,7 @@ class Part:
         places = np.where(levels > 0, places, 0)
         return Worst(levels, self.first + places, self.rows(places))
 
-    def rows(self, places: npt.NDArray[np.int64]) -> Rows:
+    def rows(self, places: Places) -> Rows:
         """Some blocks, from the host."""
         return blocks_at(self.pixels, self.shape, places)
 
@@ -174,7 +167,7 @@ class _OnDevice:
         return self._lloyd
 
 
-def blocks_at(pixels: npt.NDArray[np.integer[Any]], shape: BlockShape, places: npt.NDArray[np.int64]) -> Rows:
+def blocks_at(pixels: Rows, shape: BlockShape, places: Places) -> Rows:
     """Some blocks of pixels (H, W, C) by their numbers, (count, K)."""
     height, width = pixels.shape[:2]
     row, column = np.divmod(places, shape.table_shape(height, width)[1])
@@ -187,9 +180,7 @@ def blocks_at(pixels: npt.NDArray[np.integer[Any]], shape: BlockShape, places: n
 class Parts(Blocks):
     """Blocks in parts that follow each other, wherever these are."""
 
-    def __init__(
-        self, session: Session, shape: BlockShape, counts: Sequence[int], weights: npt.NDArray[np.uint16] | None
-    ) -> None:
+    def __init__(self, session: Session, shape: BlockShape, counts: Sequence[int], weights: Weights) -> None:
         self.starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         super().__init__(shape, int(self.starts[-1]), weights)
         self.session = session
@@ -199,24 +190,23 @@ class Parts(Blocks):
         """Call a method of each `Part`, and merge the results by `MERGES`."""
 
     @abc.abstractmethod
-    def picked(self, wanted: dict[int, npt.NDArray[np.int64]]) -> Sequence[Rows]:
+    def picked(self, wanted: dict[int, Places]) -> Sequence[Rows]:
         """Return blocks of some parts by their places in these."""
 
-    def rows(self, numbers: npt.NDArray[np.int64]) -> Rows:
+    def rows(self, numbers: Places) -> Rows:
         """Return blocks (count, K) by their increasing numbers, each from the part that has it."""
         cuts = itertools.pairwise(np.searchsorted(numbers, self.starts))
         found = self.picked({i: numbers[low:high] - self.starts[i] for i, (low, high) in enumerate(cuts) if low < high})
         return np.concatenate([np.empty((0, self.shape.components), self.shape.dtype), *found])
 
-    def read(self, number: int) -> Rows:
-        """Return blocks like `BlockSet.read`."""
-        rows = self.rows(np.arange(self.count))
-        return np.concatenate([rows, np.repeat(rows[:1], number - self.count, axis=0)])
+    def read(self) -> Rows:
+        """Return all blocks."""
+        return self.rows(np.arange(self.count))
 
     def _whole(self, scope: Scope) -> BlockSet:
         return self._at(scope, np.arange(self.count) if self.weights is None else np.flatnonzero(self.weights))
 
-    def _at(self, scope: Scope, places: npt.NDArray[np.int64]) -> BlockSet:
+    def _at(self, scope: Scope, places: Places) -> BlockSet:
         weights = None if self.weights is None else self.weights[places]
         return BlockSet.of_rows(self.session, scope, self.shape, self.rows(places), weights)
 

@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.runtime import InvalidArgument, InvalidType, Progress, Scope, Session, seed_key
+from clquant.training.blocks import Rows, Weights
 from clquant.training.blockset import MAX_WEIGHT, BlockSet, check_bound
 from clquant.training.lloyd import Lloyd, Motion
 from clquant.training.parts import Parts, steps_on
 from clquant.training.search import MAX_CODEBOOK, Codewords
 from clquant.training.seeding import sample_codewords, split_codewords
 
-Codebook = npt.NDArray[np.integer[Any]]
 # Annealed Lloyd steps per round of refinement, and where all blocks are fewer than the second sample.
 ROUND_STEPS, FEW_STEPS = 5, 4
 # Those of late rounds on all blocks, with blocks for less than two second samples, and for more: of few codewords, and
@@ -57,7 +57,7 @@ class Plan:
     """Parameters of a training, as `VQCodec` has them. A given start, (size, K), takes no rounds."""
 
     size: int
-    init: str | Codebook
+    init: str | Rows
     max_iter: int
     refine: int
     seed: int
@@ -68,12 +68,12 @@ class Plan:
 class Trained:
     """A codebook (N, K), its mean squared error per component, and the Lloyd steps it took."""
 
-    codebook: Codebook
+    codebook: Rows
     mse: float
     n_iter: int
 
 
-def check_weights(sample_weight: Any, tables: Sequence[tuple[int, int]]) -> npt.NDArray[np.uint16] | None:
+def check_weights(sample_weight: Any, tables: Sequence[tuple[int, int]]) -> Weights:
     """Weights as a person gave them, as whole numbers 0..4095 per block, those of all pictures in a row."""
     if sample_weight is None:
         return None
@@ -116,7 +116,9 @@ def _trained(session: Session, scope: Scope, blocks: BlockSet | Parts, plan: Pla
     progress.report(0, stages)
     if blocks.count <= plan.size:
         progress.report(stages, stages)
-        return Trained(_in_order(blocks.read(plan.size)), 0.0, 0)
+        rows = blocks.read()
+        repeated = np.repeat(rows[:1], plan.size - blocks.count, axis=0)
+        return Trained(_in_order(np.concatenate([rows, repeated])), 0.0, 0)
     training = _Training(session, scope, blocks, plan)
     training.start()
     training.report(progress, 1)
@@ -134,7 +136,7 @@ def _trained(session: Session, scope: Scope, blocks: BlockSet | Parts, plan: Pla
     return Trained(_in_order(codebook), error / (blocks.total_weight * blocks.shape.components), done)
 
 
-def _in_order(codebook: Codebook) -> Codebook:
+def _in_order(codebook: Rows) -> Rows:
     """Sort codewords by their sums, then by their components."""
     return codebook[np.lexsort((*codebook.T[::-1], codebook.sum(1, dtype=np.int64)))]
 
@@ -241,7 +243,7 @@ class _Training:
             return [self._blocks], self._late_steps
         return [self._first if tenths < 5 or self._in_turn else self._second], self._early_steps
 
-    def below(self, bound: int) -> tuple[Codebook, int] | None:
+    def below(self, bound: int) -> tuple[Rows, int] | None:
         """Plain training and its error, if that is below a bound; given up when its steps gain too little for that."""
         self.start()
         lloyd, before = self.whole(), 0

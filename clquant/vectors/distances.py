@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.runtime import Array, Buffer, Scope, Session
-from clquant.training.blocks import BlockShape
-from clquant.training.parts import Rows
+from clquant.training.blocks import BlockShape, Rows
 from clquant.training.search import Search, open_search
 from clquant.vectors.device_rows import DeviceRows
 from clquant.vectors.fixed_point import FixedPoint

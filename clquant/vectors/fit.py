@@ -14,8 +14,9 @@ import numpy.typing as npt
 from clquant.flow.executors import executor_of
 from clquant.runtime import Array, CommandQueue, Progress, Scope, Session, open_session
 from clquant.training import training
+from clquant.training.blocks import Weights
 from clquant.training.blockset import BlockSet
-from clquant.training.lazy import LazyParts, Weights
+from clquant.training.lazy import LazyParts
 from clquant.training.parts import Part
 from clquant.vectors.device_rows import DeviceRows
 from clquant.vectors.distances import Labels, all_distances, nearest, runs_of, squared_errors
