@@ -64,7 +64,7 @@ class Part:
     """Rows of a picture that are whole blocks, (H, W, C), or rows of numbers, (n, d, 1); and buffers on a device."""
 
     def __init__(
-        self, pixels: Rows, weights: Weights, shape: BlockShape, first: int, session: Session | None = None
+        self, pixels: npt.NDArray[Any], weights: Weights, shape: BlockShape, first: int, session: Session | None = None
     ) -> None:
         self.pixels = np.ascontiguousarray(pixels)
         self.weights = weights  # of each block
@@ -101,7 +101,12 @@ class Part:
 
     def rows(self, places: Places) -> Rows:
         """Some blocks, from the host."""
-        return blocks_at(self.pixels, self.shape, places)
+        (height, width), shape = self.pixels.shape[:2], self.shape
+        row, column = np.divmod(places, shape.table_shape(height, width)[1])
+        down = np.minimum(row[:, None] * shape.rows + np.arange(shape.rows), height - 1)
+        across = np.minimum(column[:, None] * shape.columns + np.arange(shape.columns), width - 1)
+        blocks: Rows = self.pixels[down[:, :, None], across[:, None, :]].reshape(len(places), shape.components)
+        return blocks
 
     def blocks(self, session: Session, scope: Scope) -> BlockSet:
         """All blocks, on a device."""
@@ -113,7 +118,7 @@ class Part:
         return BlockSet.of_pictures(session, scope, [picture], self.weights, self.shape)
 
     def _found(self, asked: Callable[[Lloyd], T], capacity: int, codebook: Rows | None = None) -> T:
-        """What steps on the blocks find; if room is short, idle parts of this process give up theirs."""
+        """Read a result of steps on the blocks; idle parts of this process release device memory if it is short."""
         with self._lock:
             try:
                 return asked(self._lloyd(capacity, codebook))
@@ -165,16 +170,6 @@ class _OnDevice:
             self._lloyd.queue_statistics()
             self._searched = codebook.tobytes()
         return self._lloyd
-
-
-def blocks_at(pixels: Rows, shape: BlockShape, places: Places) -> Rows:
-    """Some blocks of pixels (H, W, C) by their numbers, (count, K)."""
-    height, width = pixels.shape[:2]
-    row, column = np.divmod(places, shape.table_shape(height, width)[1])
-    down = np.minimum(row[:, None] * shape.rows + np.arange(shape.rows), height - 1)
-    across = np.minimum(column[:, None] * shape.columns + np.arange(shape.columns), width - 1)
-    blocks: Rows = pixels[down[:, :, None], across[:, None, :]].reshape(len(places), shape.components)
-    return blocks
 
 
 class Parts(Blocks):
@@ -230,7 +225,7 @@ class PartedLloyd(Lloyd):
         return int(self._parts.reduced("squares", self._words.capacity))
 
     def _answer(self, method: str, codebook: Rows) -> Any:
-        """What the parts find for a codebook; the last answer is kept, as steps may go on where nothing moves."""
+        """Merge the results of all parts for a codebook, or repeat the last: steps may go on where nothing moves."""
         known, given = self._answers.get(method), codebook.tobytes()
         if known is None or known[0] != given:
             known = self._answers[method] = given, self._parts.reduced(method, codebook, self._words.capacity)

@@ -10,7 +10,7 @@ from numcodecs.abc import Codec
 
 from clquant.runtime import FormatError, InvalidArgument
 from clquant.vq.codec import VQCodec
-from clquant.vq.container.chunks import CODEC_NAME, ChunkCoder, register_codebook
+from clquant.vq.container.chunks import CODEC_NAME, ChunkCoder
 
 
 class ClvqNumcodec(Codec):
@@ -32,9 +32,9 @@ class ClvqNumcodec(Codec):
     codec_id = CODEC_NAME
 
     def __init__(self, codebook: VQCodec | str, embed: bool = False) -> None:
+        self._coder = ChunkCoder(codebook, embed)
         # What an array's metadata says of the codec is its public attributes.
-        self.codebook, self.embed = register_codebook(codebook) if isinstance(codebook, VQCodec) else codebook, embed
-        self._coder = ChunkCoder(self.codebook, embed)
+        self.codebook, self.embed = self._coder.codebook, embed
 
     def encode(self, buf: Any) -> bytes:
         """Code a chunk of uint8, in C order and of the chunk's shape, as a .clvq file."""

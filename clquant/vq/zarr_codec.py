@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from zarr.abc.codec import ArrayBytesCodec
 
 from clquant.runtime import InvalidArgument
 from clquant.vq.codec import VQCodec
-from clquant.vq.container.chunks import CODEC_NAME, ChunkCoder, register_codebook
+from clquant.vq.container.chunks import CODEC_NAME, ChunkCoder
 
 
+@dataclass(frozen=True, kw_only=True)
 class ClvqCodec(ArrayBytesCodec):
     """Codes chunks of uint8 as .clvq files: the ``serializer`` of an array of pictures.
 
@@ -35,19 +37,13 @@ class ClvqCodec(ArrayBytesCodec):
     """
 
     is_fixed_size = False
-    coder: ChunkCoder
+    codebook: VQCodec | str
+    embed: bool = False
+    coder: ChunkCoder = field(init=False, repr=False)
 
-    def __init__(self, *, codebook: VQCodec | str, embed: bool = False) -> None:
-        self.coder = ChunkCoder(register_codebook(codebook) if isinstance(codebook, VQCodec) else codebook, embed)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ClvqCodec) and other.coder == self.coder
-
-    def __hash__(self) -> int:
-        return hash(self.coder)
-
-    def __repr__(self) -> str:
-        return f"ClvqCodec(codebook={self.coder.codebook!r}, embed={self.coder.embed})"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "coder", ChunkCoder(self.codebook, self.embed))
+        object.__setattr__(self, "codebook", self.coder.codebook)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ClvqCodec:
@@ -62,7 +58,7 @@ class ClvqCodec(ArrayBytesCodec):
 
     def to_dict(self) -> dict[str, Any]:
         """Name and configuration, for an array's metadata."""
-        return {"name": CODEC_NAME, "configuration": {"codebook": self.coder.codebook, "embed": self.coder.embed}}
+        return {"name": CODEC_NAME, "configuration": {"codebook": self.codebook, "embed": self.embed}}
 
     def validate(self, *, shape: tuple[int, ...], dtype: Any, chunk_grid: Any) -> None:
         """Refuse arrays whose chunks cannot be coded, where the codebook is known."""

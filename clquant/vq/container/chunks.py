@@ -79,15 +79,17 @@ def registered_codebook(identity: str) -> VQCodec:
 
 @dataclass(frozen=True)
 class ChunkCoder:
-    """Turns chunks into .clvq files and back."""
+    """Turns chunks into .clvq files and back, by a codebook that is registered if its codec is given."""
 
     # A chunk is a picture, (height, width) for a gray codebook and (height, width, channels) for others, or a stack of
     # pictures along axes before these, whose height is a multiple of the blocks'.
 
-    codebook: str  # its identity, 32 hexadecimal digits
+    codebook: Any  # its identity, 32 hexadecimal digits, also where it was given as a VQCodec
     embed: bool = False  # whether every chunk holds the codebook, so that reading needs no other
 
     def __post_init__(self) -> None:
+        if isinstance(self.codebook, VQCodec):
+            object.__setattr__(self, "codebook", register_codebook(self.codebook))
         if not isinstance(self.codebook, str):
             raise InvalidType(f"codebook is {params.shown(self.codebook)}; allowed: 32 hexadecimal digits")
         if len(self.codebook) != 32 or set(self.codebook) - set("0123456789abcdef"):
@@ -111,11 +113,9 @@ class ChunkCoder:
         """The chunk of a .clvq file."""
         codec = VQCodec() if self.embed else registered_codebook(self.codebook)
         picture = codec.decompress(data)
-        if shape is None:
-            return picture
-        if picture.size != math.prod(shape) or picture.shape[:2] != _stacked(shape, picture.ndim)[:2]:
+        if shape is not None and picture.shape != _stacked(shape, picture.ndim):
             raise FormatError(f"a chunk holds a picture of {picture.shape}, which is no chunk of {shape}")
-        return picture.reshape(shape)
+        return picture if shape is None else picture.reshape(shape)
 
     def _picture_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of the picture that a chunk is coded as."""
