@@ -53,11 +53,11 @@ def test_bounds_and_logarithms_equal_the_reference() -> None:
 
 def test_samples_have_both_neighbours_and_look_at_every_column(rng: np.random.Generator) -> None:
     table = rng.integers(0, 9, (300, 101)).astype(np.uint8)
-    shape = ContextShape(65536, 1 << 20)
+    shape = ContextShape.of(65536, 1 << 20)
     pairs = sample_pairs(table, shape)
     assert 16 <= len(pairs) < table.size
     assert len(sample_pairs(table[:1], shape)) == len(sample_pairs(table[:, :1], shape)) == 0
-    whole = sample_pairs(table[:20], ContextShape(9, 1 << 20))
+    whole = sample_pairs(table[:20], ContextShape.of(9, 1 << 20))
     np.testing.assert_array_equal(whole[:, 2], table[1:20, 1:].ravel())
     np.testing.assert_array_equal(whole[:, 0], table[:19, 1:].ravel())
     np.testing.assert_array_equal(whole[:, 1], table[1:20, :-1].ravel())

@@ -40,12 +40,20 @@ class ContextShape:
     """Buckets of a codebook, and its groups, which share contexts."""
 
     size: int  # codewords, 2..65536
-    pixels: int  # of the picture: tables grow with it, so that work is in proportion to the picture
+    bucket: int  # codewords of a bucket: a power of two, about the square root of `size`
+    most_buckets: int  # of the largest codebook of as many bits, which kernels are built for
+    shift: int  # log2 of the codewords of a group
+    groups: int  # of neighbours; the last may have fewer codewords
+    by_pairs: bool  # whether the ranges of buckets are computed from all codewords, for every pair of neighbours
 
-    @property
-    def bucket(self) -> int:
-        """Codewords of a bucket: a power of two, about the square root of `size`."""
-        return int(1 << ((self.size - 1).bit_length() + 1) // 2)
+    @classmethod
+    def of(cls, size: int, pixels: int) -> ContextShape:
+        """Cut a codebook for a picture; tables grow with it, so that work is in proportion to the picture."""
+        bits, room = (size - 1).bit_length(), _FREE_ENTRIES + _ENTRIES_PER_PIXEL * pixels
+        shift = next(s for s in range(17) if -(-size >> s) * size <= min(_MOST_ENTRIES, room))
+        groups = -(-size >> shift)
+        by_pairs = (groups + 1) ** 2 * size <= min(_MOST_PAIR_WORK, room)
+        return cls(size, 1 << (bits + 1) // 2, 1 << bits // 2, shift, groups, by_pairs)
 
     @property
     def buckets(self) -> int:
@@ -53,29 +61,9 @@ class ContextShape:
         return -(-self.size // self.bucket)
 
     @property
-    def most_buckets(self) -> int:
-        """Buckets of the largest codebook of as many bits, which kernels are built for."""
-        return int(1 << (self.size - 1).bit_length() // 2)
-
-    @property
     def stride(self) -> int:
         """Bytes of a table's row."""
         return self.most_buckets * self.bucket
-
-    @functools.cached_property
-    def shift(self) -> int:
-        """log2 of the codewords of a group."""
-        room = min(_MOST_ENTRIES, self._room)
-        return next(s for s in range(17) if -(-self.size >> s) * self.size <= room)
-
-    @functools.cached_property
-    def by_pairs(self) -> bool:
-        """Whether the ranges of buckets are computed from all codewords, for every pair of neighbours."""
-        return (self.groups + 1) ** 2 * self.size <= min(_MOST_PAIR_WORK, self._room)
-
-    @property
-    def _room(self) -> int:
-        return _FREE_ENTRIES + _ENTRIES_PER_PIXEL * self.pixels
 
     @property
     def constants(self) -> dict[str, int]:
@@ -86,11 +74,6 @@ class ContextShape:
     def smallest_part(self) -> int:
         """Codewords of the parts that the coding order is made of, if not `by_pairs`."""
         return min(self.bucket, 1 << self.shift) if self.shift else self.bucket
-
-    @functools.cached_property
-    def groups(self) -> int:
-        """Groups of neighbours; the last may have fewer codewords."""
-        return -(-self.size >> self.shift)
 
 
 @dataclass(frozen=True)
@@ -114,7 +97,7 @@ def open_contexts(
     session: Session, codebook: npt.NDArray[np.uint8], block: BlockShape, pixels: int, own: bool
 ) -> AbstractContextManager[Contexts]:
     """`Contexts` that last as long as the block: those of an earlier job with the codebook, if it is small."""
-    shape, key = ContextShape(len(codebook), pixels), None
+    shape, key = ContextShape.of(len(codebook), pixels), None
     if codebook.nbytes <= MOST_KEPT and (own or shape.groups * shape.stride <= _MOST_KEPT_ENTRIES):
         key = "contexts", codebook.tobytes(), block, shape
     return cached_job(session, key, lambda scope: Contexts(session, scope, codebook, block, pixels))
@@ -131,10 +114,10 @@ class Contexts:
     ) -> None:
         self._session = session
         self._scope = scope
-        self.shape = ContextShape(len(codebook), pixels)
-        self.program = session.program("vq/coding/contexts.cl", **self.shape.constants)
-        self.order = coding_order(codebook, block, self.shape)
-        self.ranks = None if self.shape.by_pairs else np.argsort(self.order).astype(np.uint16)
+        self.shape = shape = ContextShape.of(len(codebook), pixels)
+        self.program = session.program("vq/coding/contexts.cl", **shape.constants)
+        self.order = coding_order(codebook, block, shape)
+        self.ranks = None if shape.by_pairs else np.argsort(self.order).astype(np.uint16)
         book = codebook[self.order].reshape(len(codebook), block.rows, block.columns, block.channels)
         self.above_bins = self._bins(book[:, 0], book[:, -1])
         self.left_bins = self._bins(book[:, :, 0], book[:, :, -1])

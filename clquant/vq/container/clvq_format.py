@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import math
 import struct
 import zlib
 from collections import deque
@@ -23,7 +24,7 @@ from clquant.runtime import FormatError
 from clquant.training.blocks import BlockShape
 from clquant.vq.coding import codebook_coding
 from clquant.vq.coding.bands import BandLayout, CodedBand
-from clquant.vq.coding.contexts import BINS, ContextShape
+from clquant.vq.coding.contexts import BINS
 from clquant.vq.coding.repeats import MOST_BYTES_PER_LINE, Repeats
 from clquant.vq.container.pipes import Source, read_up_to
 
@@ -72,7 +73,7 @@ class Header:
     @property
     def table_shape(self) -> tuple[int, int]:
         """(rows, columns) of the index table."""
-        return tuple(-(-side // block) for side, block in zip(self.shape, self.block_shape, strict=True))  # type: ignore[return-value]
+        return self.block.table_shape(*self.shape)
 
     @property
     def is_shared(self) -> bool:
@@ -84,11 +85,9 @@ class Header:
         """Shape of blocks with their channels."""
         return BlockShape(*self.block_shape, self.channels)
 
-    def contexts(self, repeats: Repeats) -> ContextShape:
-        """Return how the codebook is cut for the contexts of its indices."""
-        blocks = repeats.coded_shape[0] * repeats.coded_shape[1]
-        pixels = min(self.shape[0] * self.shape[1], blocks * self.block_shape[0] * self.block_shape[1])
-        return ContextShape(self.codebook_size, pixels)
+    def coded_pixels(self, repeats: Repeats) -> int:
+        """Pixels of the coded blocks, or of the picture if it has fewer, with which tables of contexts grow."""
+        return min(math.prod(self.shape), math.prod((*repeats.coded_shape, *self.block_shape)))
 
     @functools.cached_property
     def check(self) -> int:

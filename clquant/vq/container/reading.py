@@ -65,7 +65,7 @@ def read_picture(
     shape = (bottom - top, width) if block.channels == 1 else (bottom - top, width, block.channels)
     blocks = math.prod(repeats.table_shape)
     bands = reader.bands()
-    pixels, own = header.contexts(repeats).pixels, header.kind == clvq_format.PICTURE_OF_SHARED
+    pixels, own = header.coded_pixels(repeats), header.kind == clvq_format.PICTURE_OF_SHARED
     with session.scope() as scope, open_contexts(session, codebook, block, pixels, own) as contexts:
         pairs = (contexts.shape.groups + 1) ** 2
         found_anew = session.limits.is_cpu and math.prod(repeats.coded_shape) < pairs  # fewer than a table has

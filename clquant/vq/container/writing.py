@@ -165,7 +165,7 @@ class Compressor:
     ) -> bytes:
         """The file of a picture coded with these repeats, by the better model if it is small."""
         table, header = repeats.coded(whole), dataclasses.replace(header, repeating=int(repeats.any))
-        layout, pixels, tried = BandLayout(*table.shape), header.contexts(repeats).pixels, []
+        layout, pixels, tried = BandLayout(*table.shape), header.coded_pixels(repeats), []
         with open_contexts(session, self.coder.rows, self.coder.shape, pixels, True) as contexts:
             models = [learn(session, contexts, table)]
             if table.size <= _SMALL_PICTURE:
