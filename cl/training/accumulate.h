@@ -19,15 +19,6 @@ typedef uint sum_t;
 #define HALVES (1 + WIDE)
 #endif
 
-inline uint weight_of(__global const ushort *weights, uint which)
-{
-#if WEIGHTED
-    return weights[which];
-#else
-    return 1;
-#endif
-}
-
 #if FOR_CPUS
 /* Every work-item adds a stretch of the blocks to a table of its own, without atomics.
  *
@@ -43,7 +34,7 @@ __kernel void vq_accumulate_parts(__global const value_t *blocks, __global const
     for (uint which = part * share; which < min((part + 1) * share, count); ++which) {
         __global const value_t *block = blocks + (size_t)which * K;
         __global sum_t *row = table + (size_t)indices[which] * COLUMNS;
-        const uint weight = weight_of(weights, which);
+        const uint weight = block_weight(weights, which);
         for (uint k = 0; k < K; ++k)
             row[k] += block[k] * weight;
         row[K] += weight;
@@ -155,7 +146,7 @@ __kernel void vq_accumulate(__global const value_t *blocks, __global const uint2
             const uint2 entry = run == 1 ? (uint2)(i, own) : order[min(i + u, end - 1)];
             label[u] = entry.y;
             values[u] = row_word(blocks, entry.x, w);
-            weight[u] = i + u < end ? weight_of(weights, entry.x) : 0;
+            weight[u] = i + u < end ? block_weight(weights, entry.x) : 0;
         }
 #pragma unroll
         for (uint u = 0; u < AT_ONCE; ++u) {

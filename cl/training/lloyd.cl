@@ -6,8 +6,7 @@
  * blocks and squared errors are bounded by the host: LARGEST^2 K W < 2^63. So sums of weighted components times 256,
  * and the errors, are exact in 64 bits.
  *
- * Constants: P, Q, C, ALIGNED, DEEP (training/block.h); WEIGHTED (whether blocks carry weights of 0..4095),
- * LARGEST (of components), RUN (training/accumulate.h).
+ * Constants: P, Q, C, ALIGNED, DEEP, WEIGHTED (training/block.h); LARGEST (of components), RUN (training/accumulate.h).
  * Sizes that all kernels share: `capacity`, codewords there is room for; `parts`, tables of sums; `pieces`, of the set.
  * Layouts: codebooks capacity x K. sums: parts x HALVES x capacity x (K + 1) sum_t, the last column for weights.
  * totals: capacity x (K + 1) ulong, likewise. worst: pieces x capacity uint. state: 3 ulong (ERROR, RMS, DEAD).
@@ -159,12 +158,7 @@ __kernel void vq_worst(__global const value_t *blocks, __global const ushort *in
     if (which >= count || state[DEAD] == 0)
         return;
     const uint j = indices[which];
-    const squares_t sum = row_distance(blocks, which, codebook, j);
-#if WEIGHTED
-    const uint level = level_of((ulong)sum * weights[which]);
-#else
-    const uint level = level_of(sum);
-#endif
+    const uint level = level_of((ulong)row_distance(blocks, which, codebook, j) * block_weight(weights, which));
     if (level > 0)
         atomic_max(&worst[piece * capacity + j], level << PLACE_BITS | (PLACE_MASK - which));
 }
@@ -277,13 +271,7 @@ __kernel void vq_squares(__global const value_t *blocks, const uint count, __glo
                          __global ulong *squares, const uint first)
 {
     ulong total = 0;
-    for (uint which = get_global_id(0); which < count; which += get_global_size(0)) {
-        const squares_t sum = squared_length(blocks, which);
-#if WEIGHTED
-        total += (ulong)sum * weights[which];
-#else
-        total += sum;
-#endif
-    }
+    for (uint which = get_global_id(0); which < count; which += get_global_size(0))
+        total += (ulong)squared_length(blocks, which) * block_weight(weights, which);
     squares[first + get_global_id(0)] = total;
 }

@@ -103,9 +103,7 @@ inline void keep(int bits, int high, int middle, int low, int top, long bias, ui
     if (bits <= *bound)
         return;
     const long score = 2 * (((long)(high - top) << 16) + ((long)middle << 8) + low) + bias;
-    if (!IS_ALLOWED(j, passed))
-        return;
-    if (score > *best) {
+    if (score > *best && IS_ALLOWED(j, passed)) {
         *best = score;
         *index = j;
         *bound = (int)(score >> 17) - 3;

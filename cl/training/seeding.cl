@@ -1,9 +1,8 @@
 /* Starts of the LBG algorithm: D^2 sampling (Arthur and Vassilvitskii, "k-means++", 2007) and splitting (Linde, Buzo
  * and Gray, 1980).
  *
- * Constants: P, Q, C, ALIGNED, DEEP (training/block.h); WEIGHTED (whether blocks carry weights of 0..4095); RUN: blocks
- * per total.
- * LARGEST: of components. The host bounds weighted sums of squared distances by 2^63.
+ * Constants: P, Q, C, ALIGNED, DEEP, WEIGHTED (training/block.h); RUN: blocks per total; LARGEST: of components. The host
+ * bounds weighted sums of squared distances by 2^63.
  */
 #include "training/block.h"
 #include "common/kmeans_plus_plus.h"
@@ -36,11 +35,7 @@ __kernel void vq_seed_distances(__global const value_t *blocks, const uint count
                 best = min(best, nearest[which]);
         }
         nearest[which] = best;
-#if WEIGHTED
-        total += (ulong)best * weights[which];
-#else
-        total += best;
-#endif
+        total += (ulong)best * block_weight(weights, which);
     }
     totals[run0 + run] = total;
 }
@@ -98,11 +93,7 @@ __kernel void vq_seed_draw(__global const value_t *blocks, const uint count, __g
         rest -= totals[low - 1];
     uint which = (low - run0) * RUN;
     for (;; ++which) {
-#if WEIGHTED
-        const ulong distance = (ulong)nearest[which] * weights[which];
-#else
-        const ulong distance = nearest[which];
-#endif
+        const ulong distance = (ulong)nearest[which] * block_weight(weights, which);
         if (distance > rest)
             break;
         rest -= distance;

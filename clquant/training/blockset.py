@@ -19,14 +19,6 @@ MAX_PIECE, MAX_DEEP_PIECE = 1 << 22, 1 << 18  # blocks; keep 32-bit sums of cl/t
 _SAMPLING = 3  # purpose of random numbers
 
 
-def check_bound(blocks: Blocks) -> None:
-    """Errors, and the sums of squares they are made from, are unsigned 64-bit numbers on the device."""
-    largest = 1 if blocks.weights is None else MAX_WEIGHT
-    most = (1 << 63) // (blocks.shape.largest**2 * blocks.shape.components * largest)
-    if blocks.count > most:
-        raise InvalidArgument(f"there are {blocks.count} blocks or rows; allowed: at most {most} of this shape")
-
-
 def sample_places(count: int, weights: Weights, size: int, stage: int, seed: int) -> Places | None:
     """The increasing numbers of the blocks of a sample; None if no more blocks than `size` have weight."""
     able = None if weights is None else np.flatnonzero(weights)
@@ -73,6 +65,10 @@ class Blocks(abc.ABC):
     """Numbered blocks, of which samples are taken to the device."""
 
     def __init__(self, shape: BlockShape, count: int, weights: Weights) -> None:
+        # Errors, and the sums of squares they are made from, are unsigned 64-bit numbers on the device.
+        most = (1 << 63) // (shape.largest**2 * shape.components * (1 if weights is None else MAX_WEIGHT))
+        if count > most:
+            raise InvalidArgument(f"there are {count} blocks or rows; allowed: at most {most} of this shape")
         self.shape, self.count, self.weights = shape, count, weights
 
     @property
@@ -113,7 +109,6 @@ class BlockSet(Blocks):
 
     def __init__(self, session: Session, scope: Scope, shape: BlockShape, count: int, weights: Weights) -> None:
         super().__init__(shape, count, weights)
-        check_bound(self)
         self._session = session
         most = MAX_DEEP_PIECE if shape.is_deep and weights is not None else MAX_PIECE
         self._most = max(1, min(most, session.limits.max_alloc // max(shape.nbytes, 8)))

@@ -250,9 +250,3 @@ class PartedLloyd(Lloyd):
         packed = found.levels << PLACE_BITS | (PLACE_MASK - np.arange(len(codebook), dtype=np.uint32))
         self._session.write(self._worst, packed.astype(np.uint32))
         self._session.write(self._worst_rows.pieces[0].blocks, np.ascontiguousarray(found.rows))
-
-
-def steps_on(session: Session, scope: Scope, blocks: Any, words: Codewords, key: npt.NDArray[np.uint32]) -> Lloyd:
-    """Return the steps on blocks in parts, or on the device."""
-    kind = PartedLloyd if isinstance(blocks, Parts) else Lloyd
-    return kind(session, scope, blocks, words, key)

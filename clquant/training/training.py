@@ -17,9 +17,9 @@ import numpy.typing as npt
 from clquant import params
 from clquant.runtime import InvalidArgument, InvalidType, Progress, Scope, Session, seed_key
 from clquant.training.blocks import Rows, Weights
-from clquant.training.blockset import MAX_WEIGHT, BlockSet, check_bound
+from clquant.training.blockset import MAX_WEIGHT, BlockSet
 from clquant.training.lloyd import Lloyd, Motion
-from clquant.training.parts import Parts, steps_on
+from clquant.training.parts import PartedLloyd, Parts
 from clquant.training.search import MAX_CODEBOOK, Codewords
 from clquant.training.seeding import sample_codewords, split_codewords
 
@@ -101,7 +101,6 @@ def check_weights(sample_weight: Any, tables: Sequence[tuple[int, int]]) -> Weig
 
 def train(session: Session, blocks: BlockSet | Parts, plans: Sequence[Plan], progress: Progress) -> Trained:
     """Train on blocks by each plan; return the training of least error, the first of equals."""
-    check_bound(blocks)
     stages, found = [2 + plan.refine for plan in plans], list[Trained]()
     for number, plan in enumerate(plans):
         with session.scope() as scope:
@@ -141,11 +140,6 @@ def _in_order(codebook: Rows) -> Rows:
     return codebook[np.lexsort((*codebook.T[::-1], codebook.sum(1, dtype=np.int64)))]
 
 
-def _late_steps(size: int, seconds: float) -> int:
-    """Steps of a late round on all blocks, which are enough for so many second samples."""
-    return (MANY_WHOLE_STEPS if size >= MANY_CODEWORDS else WHOLE_STEPS)[seconds >= 2]
-
-
 class _Training:
     """The stages of one training."""
 
@@ -165,7 +159,8 @@ class _Training:
         turn = half if is_halved else turn
         few = ROWS_FEW_STEPS if of_rows else FEW_STEPS
         self._early_steps = ROUND_STEPS if able >= second else few
-        self._late_steps = few if able < second else _late_steps(plan.size, able / second)
+        whole_steps = MANY_WHOLE_STEPS if plan.size >= MANY_CODEWORDS else WHOLE_STEPS
+        self._late_steps = few if able < second else whole_steps[able >= 2 * second]
         if of_rows:
             self._late_steps = min(self._late_steps, ROWS_WHOLE_STEPS)
         turn_bytes = turn * blocks.shape.components
@@ -198,10 +193,10 @@ class _Training:
 
     def _on(self, blocks: Any) -> Lloyd:
         """Return the steps on a set of blocks, the same object each time."""
-        known = self._lloyds.get(id(blocks))
-        if known is None:
-            known = self._lloyds[id(blocks)] = steps_on(self._session, self._scope, blocks, self.words, self._key)
-        return known
+        if id(blocks) not in self._lloyds:
+            kind = PartedLloyd if isinstance(blocks, Parts) else Lloyd
+            self._lloyds[id(blocks)] = kind(self._session, self._scope, blocks, self.words, self._key)
+        return self._lloyds[id(blocks)]
 
     def report(self, progress: Progress, done: int) -> None:
         """Report how many stages are over, if there is a callback; waits for what is queued."""

@@ -110,12 +110,7 @@ class BlockCoder:
             return self.decoded(table, shape, report, sink, bound)
 
     def decoded(
-        self,
-        indices: Any,
-        shape: Size,
-        progress: Progress,
-        sink: Sink | None = None,
-        memory: int = lazy.DEFAULT_MEMORY,
+        self, indices: Any, shape: Size, progress: Progress, sink: Sink | None = None, memory: int = lazy.DEFAULT_MEMORY
     ) -> Pixels:
         """The picture of an index table; on the device if the table is there."""
         table, count = self._check_table(indices), len(self.rows)

@@ -32,6 +32,7 @@ MAGIC = b"\x89CLVQ\r\n\x1a"
 VERSION = 4
 FILLED_VERSION = 3  # whose files may end in zeros
 PICTURE, PICTURE_OF_SHARED, CODEBOOK = 0, 1, 2
+KINDS = "picture", "picture of a shared codebook", "codebook"
 PRESET_CURVES, OWN_CURVES, OWN_CURVES_AND_RARITY = 0, 1, 2
 MAX_PIXELS = 1 << 29  # of a picture that is decoded if nobody says otherwise, as of picture files
 MAX_CODEBOOK = 1 << 24  # bytes of its codebook, likewise
@@ -125,7 +126,7 @@ class Header:
         height, width = self.shape
         empty = self.kind == CODEBOOK
         good = {
-            "kind": self.kind in (PICTURE, PICTURE_OF_SHARED, CODEBOOK),
+            "kind": self.kind < len(KINDS),
             "number of channels": self.channels in (1, 3, 4),
             "block shape": 1 <= p <= 32 and 1 <= q <= 32 and p * q <= 256,
             "codebook size": 2 <= self.codebook_size <= 65536,
@@ -199,7 +200,7 @@ class Reader:
         self, source: Source, max_pixels: int | None = MAX_PIXELS, max_codebook: int | None = MAX_CODEBOOK
     ) -> None:
         self._source = source
-        self._bytes = 0
+        self.nbytes = 0  # that were read so far
         self._to_check: deque[tuple[int, bytes]] = deque()
         self.header = header = Header.from_bytes(self._get(HEADER_BYTES, short=True))
         _check_claims(header, max_pixels, max_codebook)
@@ -219,16 +220,11 @@ class Reader:
             most = BINS + (rarity if header.model == OWN_CURVES_AND_RARITY else 0)
             self.model = self._section(_MODEL_SECTION, BINS, most)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes that were read so far."""
-        return self._bytes
-
     def _get(self, size: int, short: bool = False) -> bytes:
         data = read_up_to(self._source, size)
         if len(data) != size and not short:
             raise FormatError("a .clvq file ends too early")
-        self._bytes += len(data)
+        self.nbytes += len(data)
         return data
 
     def _unchecked(self, number: int, least: int, most: int) -> bytes:

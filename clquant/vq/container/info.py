@@ -12,12 +12,6 @@ from clquant.runtime import InvalidType
 from clquant.vq.container import clvq_format
 from clquant.vq.container.pipes import Source
 
-_KINDS = {
-    clvq_format.PICTURE: "picture",
-    clvq_format.PICTURE_OF_SHARED: "picture of a shared codebook",
-    clvq_format.CODEBOOK: "codebook",
-}
-
 
 @dataclasses.dataclass(frozen=True)
 class ClvqInfo:
@@ -112,7 +106,7 @@ def clvq_info(source: bytes | files.PathLike | Source, *, max_pixels: int = clvq
     header = reader.header
     return ClvqInfo(
         version=header.version,
-        kind=_KINDS[header.kind],
+        kind=clvq_format.KINDS[header.kind],
         height=header.shape[0],
         width=header.shape[1],
         channels=header.channels,

@@ -57,8 +57,6 @@ def read_up_to(source: Source, size: int) -> bytes:
             )
         if not piece:
             break
-        if len(piece) == size and not pieces and isinstance(piece, bytes):
-            return piece
         pieces.append(piece)
         size -= len(piece)
     return b"".join(pieces)
