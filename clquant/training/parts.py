@@ -206,6 +206,37 @@ class Parts(Blocks):
         return BlockSet.of_rows(self.session, scope, self.shape, self.rows(places), weights)
 
 
+class LazyParts(Parts):
+    """Parts that are made when their turn comes, by their number, weights and first block, and dropped after it."""
+
+    def __init__(
+        self,
+        session: Session,
+        shape: BlockShape,
+        counts: Sequence[int],
+        weights: Weights,
+        make: Callable[[int, Weights, int], Part],
+    ) -> None:
+        super().__init__(session, shape, counts, weights)
+        self._make = make
+
+    def reduced(self, method: str, *args: Any) -> Any:
+        """See `Parts`."""
+        found: Any = None
+        for number in range(len(self.starts) - 1):
+            own = getattr(self._part(number), method)(*args)
+            found = own if number == 0 else MERGES[method]([found, own])
+        return found
+
+    def picked(self, wanted: dict[int, Places]) -> Sequence[Rows]:
+        """Blocks of some parts; others are not read."""
+        return [self._part(number).rows(places) for number, places in wanted.items()]
+
+    def _part(self, number: int) -> Part:
+        first, end = self.starts[number : number + 2].tolist()
+        return self._make(number, None if self.weights is None else self.weights[first:end], first)
+
+
 class PartedLloyd(Lloyd):
     """Steps that fit codewords to blocks in parts."""
 

@@ -16,8 +16,7 @@ from clquant.runtime import Array, CommandQueue, Progress, Scope, Session, open_
 from clquant.training import training
 from clquant.training.blocks import Weights
 from clquant.training.blockset import BlockSet
-from clquant.training.lazy import LazyParts
-from clquant.training.parts import Part
+from clquant.training.parts import LazyParts, Part
 from clquant.vectors.device_rows import DeviceRows
 from clquant.vectors.distances import Labels, all_distances, nearest, runs_of, squared_errors
 from clquant.vectors.fixed_point import FixedPoint, source_ends

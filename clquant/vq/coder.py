@@ -77,12 +77,12 @@ class BlockCoder:
         if not good or not 2 <= len(codebook) <= MAX_CODEBOOK:
             raise InvalidType("codebook_ is no uint8 array of shape (N, p, q) or (N, p, q, C) with N from 2 to 65536")
         check_block_shape(codebook.shape[1:3])
-        channels = codebook.shape[3] if codebook.ndim == 4 else 1
+        _, p, q, channels = (*codebook.shape, 1)[:4]
         if channels not in (1, 3, 4):
             raise InvalidArgument(f"codebook_ has {channels} channels; allowed: 1, 3 or 4")
         self.codebook = codebook
         self.queue = queue
-        self.shape = BlockShape(codebook.shape[1], codebook.shape[2], channels)
+        self.shape = BlockShape(p, q, channels)
         self.rows = np.ascontiguousarray(codebook).reshape(len(codebook), -1)  # (N, K)
 
     def about(self, verb: str, out: Any, resume: bool) -> About:

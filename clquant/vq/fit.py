@@ -12,16 +12,17 @@ from clquant import params
 from clquant.flow.executors import on_collections
 from clquant.images import Picture, device_arrays, is_read_in_parts, lazy, materialize, read, read_many, read_parts
 from clquant.images.collections import Later, expanded
-from clquant.runtime import InvalidArgument, Progress, ProgressCallback, open_session
+from clquant.runtime import InvalidArgument, Progress, ProgressCallback, Session, open_session
 from clquant.training import training
-from clquant.training.blocks import BlockShape, check_block_shape
+from clquant.training.blocks import BlockShape, Weights, check_block_shape
 from clquant.training.blockset import BlockSet
-from clquant.training.lazy import COPIES_IN_MEMORY, picture_bands
-from clquant.training.parts import Part
+from clquant.training.parts import LazyParts, Part
 from clquant.training.search import MAX_CODEBOOK
 
 if TYPE_CHECKING:
     from clquant.vq.codec import VQCodec
+
+_COPIES_IN_MEMORY = 4  # of pictures, if memory holds which they are read whole
 
 
 def _spread_fit(
@@ -78,7 +79,7 @@ def fit(
     weights = training.check_weights(sample_weight, [shape.table_shape(p.height, p.width) for p in pictures])
     session = open_session(codec.queue, device_arrays(pictures))
     if any(picture.lazy is not None for picture in pictures):
-        return training.train(session, picture_bands(session, pictures, weights, shape), [plan], reporter), shape
+        return training.train(session, _in_bands(session, pictures, weights, shape), [plan], reporter), shape
     with session.scope() as scope:
         blocks = BlockSet.of_pictures(session, scope, pictures, weights, shape)
         return training.train(session, blocks, [plan], reporter), shape
@@ -91,8 +92,35 @@ def _read(given: Any, listed: Sequence[Any], memory: int) -> list[Picture]:
     names = [f"images[{i}]" if listed is given else "images" for i in range(len(listed))]
     pictures = [read_parts(image, memory=memory, argument=name) for image, name in zip(listed, names, strict=True)]
     nbytes = sum(picture.pixels * picture.pixel_bytes for picture in pictures)
-    fit = COPIES_IN_MEMORY * nbytes <= memory
+    fit = _COPIES_IN_MEMORY * nbytes <= memory
     return [picture.in_memory() for picture in pictures] if fit else pictures
+
+
+def _in_bands(session: Session, pictures: Sequence[Picture], weights: Weights, shape: BlockShape) -> LazyParts:
+    """The blocks of pictures of which some are read in bands of block rows."""
+    high = min(_rows_at_once(picture, shape) for picture in pictures)
+    bands = [
+        (picture, row, min(row + high, picture.height))
+        for picture in pictures
+        for row in range(0, picture.height, high)
+    ]
+    tables = [shape.table_shape(row1 - row0, picture.width) for picture, row0, row1 in bands]
+
+    def make(number: int, own: Weights, first: int) -> Part:
+        picture, row0, row1 = bands[number]
+        lazy = picture.lazy
+        pixels = picture.on_host(session)[row0:row1] if lazy is None else lazy.rows(row0, row1)
+        return Part(pixels, own, shape, first, session)
+
+    return LazyParts(session, shape, [rows * columns for rows, columns in tables], weights, make)
+
+
+def _rows_at_once(picture: Picture, shape: BlockShape) -> int:
+    """Return the rows of a band, a multiple of the block's."""
+    if picture.lazy is None:
+        return -(-picture.height // shape.rows) * shape.rows
+    columns = shape.table_shape(picture.height, picture.width)[1]
+    return picture.lazy.rows_at_once(columns * shape.columns * shape.channels, shape.rows)
 
 
 def checked_plan(codec: VQCodec) -> tuple[training.Plan, tuple[int, int]]:

@@ -67,9 +67,8 @@ class Header:
         cls, kind: int, codebook: npt.NDArray[np.uint8], shape: tuple[int, int] = (0, 0), state_size: int = 0
     ) -> Header:
         """The header of a file of a codebook (N, p, q[, C]), or of a picture coded by it."""
-        channels = codebook.shape[3] if codebook.ndim == 4 else 1
-        block = codebook.shape[1], codebook.shape[2]
-        return cls(kind, channels, block, len(codebook), shape, state_size, codebook_id(codebook))
+        size, p, q, channels = (*codebook.shape, 1)[:4]
+        return cls(kind, channels, (p, q), size, shape, state_size, codebook_id(codebook))
 
     @property
     def table_shape(self) -> tuple[int, int]:
@@ -145,9 +144,7 @@ HEADER_BYTES = _HEADER.size + _CHECK.size
 
 def codebook_id(codebook: npt.NDArray[np.uint8]) -> bytes:
     """The identity of a codebook: 16 bytes of the SHA-256 of its shape and its values."""
-    size, p, q = codebook.shape[:3]
-    channels = codebook.shape[3] if codebook.ndim == 4 else 1
-    shape = struct.pack("<IHHB", size, p, q, channels)
+    shape = struct.pack("<IHHB", *(*codebook.shape, 1)[:4])
     return hashlib.sha256(shape + np.ascontiguousarray(codebook).tobytes()).digest()[:16]
 
 
