@@ -41,6 +41,13 @@ typedef long2 biases_t;
 typedef int2 biases_t;
 #endif
 
+/* What a block has found so far. */
+typedef struct {
+    score_t score;
+    uint index, passed;
+    int bound;
+} Best;
+
 inline int4 multiply16(uint a0, uint a1, uint b, int4 c)
 {
     int4 d;
@@ -91,22 +98,16 @@ inline score_t exchange_score(score_t value, int mask)
 }
 
 #if DEEP
-inline int upper_bits(int high, int middle, int low)
-{
-    return high + ((middle + (low >> 8)) >> 8);
-}
-
 /* Keeps a score if it is the best so far, and the bound that upper bits of better ones exceed. */
-inline void keep(int bits, int high, int middle, int low, int top, long bias, uint j, uint passed, score_t *best,
-                 uint *index, int *bound)
+inline void keep(int bits, int high, int middle, int low, int top, long bias, uint j, Best *best)
 {
-    if (bits <= *bound)
+    if (bits <= best->bound)
         return;
     const long score = 2 * (((long)(high - top) << 16) + ((long)middle << 8) + low) + bias;
-    if (score > *best && IS_ALLOWED(j, passed)) {
-        *best = score;
-        *index = j;
-        *bound = (int)(score >> 17) - 3;
+    if (score > best->score && IS_ALLOWED(j, best->passed)) {
+        best->score = score;
+        best->index = j;
+        best->bound = (int)(score >> 17) - 3;
     }
 }
 #else
@@ -141,18 +142,13 @@ __kernel void vq_encode_mma(__global const value_t *image, const uint height, co
     for (uint set = get_group_id(0) * group_blocks; set < count; set += get_num_groups(0) * group_blocks) {
         const uint first = set + get_local_id(0) / 32 * 16 * TILES + lane / 4;
         uint block[TILES][LIMBS][CHUNKS][2];
-        score_t best[TILES][2];
-        uint index[TILES][2], passed[TILES][2];
-        int bound[TILES][2];
+        Best best[TILES][2];
 #pragma unroll
         for (uint t = 0; t < TILES; ++t)
 #pragma unroll
             for (uint h = 0; h < 2; ++h) {
                 const uint which = min(first + 16 * t + 8 * h, count - 1);
-                best[t][h] = LOWEST;
-                index[t][h] = 0;
-                bound[t][h] = INT_MIN;
-                passed[t][h] = EXCLUDING ? own[which] : 0;
+                best[t][h] = (Best){LOWEST, 0, EXCLUDING ? own[which] : 0, INT_MIN};
 #pragma unroll
                 for (uint c = 0; c < CHUNKS; ++c) {
                     const uint w = 4 * c + lane % 4;
@@ -204,21 +200,14 @@ __kernel void vq_encode_mma(__global const value_t *image, const uint height, co
                 }
 #pragma unroll
                 for (uint t = 0; t < TILES; ++t) {
-                    const int4 bits = (int4)(upper_bits(high[t].x, middle[t].x, low[t].x),
-                                             upper_bits(high[t].y, middle[t].y, low[t].y),
-                                             upper_bits(high[t].z, middle[t].z, low[t].z),
-                                             upper_bits(high[t].w, middle[t].w, low[t].w));
-                    if (max(bits.x, bits.y) > bound[t][0]) {
-                        keep(bits.x, high[t].x, middle[t].x, low[t].x, top.x, base.x, j, passed[t][0], &best[t][0],
-                             &index[t][0], &bound[t][0]);
-                        keep(bits.y, high[t].y, middle[t].y, low[t].y, top.y, base.y, j + 1, passed[t][0], &best[t][0],
-                             &index[t][0], &bound[t][0]);
+                    const int4 bits = high[t] + ((middle[t] + (low[t] >> 8)) >> 8); /* the upper ones of scores */
+                    if (max(bits.x, bits.y) > best[t][0].bound) {
+                        keep(bits.x, high[t].x, middle[t].x, low[t].x, top.x, base.x, j, &best[t][0]);
+                        keep(bits.y, high[t].y, middle[t].y, low[t].y, top.y, base.y, j + 1, &best[t][0]);
                     }
-                    if (max(bits.z, bits.w) > bound[t][1]) {
-                        keep(bits.z, high[t].z, middle[t].z, low[t].z, top.x, base.x, j, passed[t][1], &best[t][1],
-                             &index[t][1], &bound[t][1]);
-                        keep(bits.w, high[t].w, middle[t].w, low[t].w, top.y, base.y, j + 1, passed[t][1], &best[t][1],
-                             &index[t][1], &bound[t][1]);
+                    if (max(bits.z, bits.w) > best[t][1].bound) {
+                        keep(bits.z, high[t].z, middle[t].z, low[t].z, top.x, base.x, j, &best[t][1]);
+                        keep(bits.w, high[t].w, middle[t].w, low[t].w, top.y, base.y, j + 1, &best[t][1]);
                     }
                 }
             }
@@ -227,8 +216,8 @@ __kernel void vq_encode_mma(__global const value_t *image, const uint height, co
             for (uint t = 0; t < TILES; ++t)
 #pragma unroll
                 for (uint h = 0; h < 2; ++h) {
-                    bound[t][h] = max(bound[t][h], exchange(bound[t][h], 1));
-                    bound[t][h] = max(bound[t][h], exchange(bound[t][h], 2));
+                    best[t][h].bound = max(best[t][h].bound, exchange(best[t][h].bound, 1));
+                    best[t][h].bound = max(best[t][h].bound, exchange(best[t][h].bound, 2));
                 }
 #else
             int top[TILES][2];
@@ -252,7 +241,7 @@ __kernel void vq_encode_mma(__global const value_t *image, const uint height, co
                 }
 #pragma unroll
                 for (uint t = 0; t < TILES; ++t) {
-                    const uint not0 = passed[t][0], not1 = passed[t][1];
+                    const uint not0 = best[t][0].passed, not1 = best[t][1].passed;
                     top[t][0] = max(top[t][0], max(key(sum[t].x, base.x, j, not0), key(sum[t].y, base.y, j + 1, not0)));
                     top[t][1] = max(top[t][1], max(key(sum[t].z, base.x, j, not1), key(sum[t].w, base.y, j + 1, not1)));
                 }
@@ -261,9 +250,9 @@ __kernel void vq_encode_mma(__global const value_t *image, const uint height, co
             for (uint t = 0; t < TILES; ++t)
 #pragma unroll
                 for (uint h = 0; h < 2; ++h) {
-                    const bool better = top[t][h] >> LOG_SCALE > best[t][h];
-                    index[t][h] = better ? start + SCALE - 1 - (top[t][h] & (SCALE - 1)) : index[t][h];
-                    best[t][h] = better ? top[t][h] >> LOG_SCALE : best[t][h];
+                    const bool better = top[t][h] >> LOG_SCALE > best[t][h].score;
+                    best[t][h].index = better ? start + SCALE - 1 - (top[t][h] & (SCALE - 1)) : best[t][h].index;
+                    best[t][h].score = better ? top[t][h] >> LOG_SCALE : best[t][h].score;
                 }
 #endif
         }
@@ -273,15 +262,16 @@ __kernel void vq_encode_mma(__global const value_t *image, const uint height, co
             for (uint h = 0; h < 2; ++h) {
 #pragma unroll
                 for (int mask = 1; mask < 4; mask *= 2) {
-                    const score_t other = exchange_score(best[t][h], mask);
-                    const uint where = exchange(index[t][h], mask);
-                    const bool better = other > best[t][h] || (other == best[t][h] && where < index[t][h]);
-                    best[t][h] = better ? other : best[t][h];
-                    index[t][h] = better ? where : index[t][h];
+                    const score_t other = exchange_score(best[t][h].score, mask);
+                    const uint where = exchange(best[t][h].index, mask);
+                    const bool better =
+                        other > best[t][h].score || (other == best[t][h].score && where < best[t][h].index);
+                    best[t][h].score = better ? other : best[t][h].score;
+                    best[t][h].index = better ? where : best[t][h].index;
                 }
                 const uint which = first + 16 * t + 8 * h;
                 if (lane % 4 == 0 && which < count)
-                    indices[offset + which] = (INDEX)index[t][h];
+                    indices[offset + which] = (INDEX)best[t][h].index;
             }
     }
 }

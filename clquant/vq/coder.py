@@ -61,12 +61,9 @@ def _spread_decode(
         for lengths, side, total in zip(indices.chunks, (block.rows, block.columns), size, strict=True)
     ]
     chunks += [(block.channels,)] * (block.channels > 1)
-    made = executor.map_chunks(indices, partial(_decoded, coder.without_queue()), tuple(chunks), np.uint8)
+    work = partial(BlockCoder(coder.codebook, None).decoded, progress=Progress(None))
+    made = executor.map_chunks(indices, work, tuple(chunks), np.uint8)
     return executor.written(made, out, coder.about("decode", out, resume), of_blocks(report, indices))
-
-
-def _decoded(coder: BlockCoder, table: Table, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
-    return np.asarray(coder.decoded(table, shape, Progress(None)))
 
 
 class BlockCoder:
@@ -89,10 +86,6 @@ class BlockCoder:
         """Return the verb and the codebook, which a resumed job must share with the one before."""
         settings = {} if out is None else {"verb": verb, "codebook": digest_of(np.ascontiguousarray(self.codebook))}
         return About(resume=resume, settings=settings)
-
-    def without_queue(self) -> BlockCoder:
-        """The same coder for other processes."""
-        return BlockCoder(self.codebook, None)
 
     @property
     def encoding(self) -> Encoded:

@@ -98,12 +98,9 @@ def _read(given: Any, listed: Sequence[Any], memory: int) -> list[Picture]:
 
 def _in_bands(session: Session, pictures: Sequence[Picture], weights: Weights, shape: BlockShape) -> LazyParts:
     """The blocks of pictures of which some are read in bands of block rows."""
-    high = min(_rows_at_once(picture, shape) for picture in pictures)
-    bands = [
-        (picture, row, min(row + high, picture.height))
-        for picture in pictures
-        for row in range(0, picture.height, high)
-    ]
+    row_bytes = max(shape.table_shape(1, p.width)[1] for p in pictures) * shape.columns * shape.channels
+    high = min(p.lazy.rows_at_once(row_bytes, shape.rows) for p in pictures if p.lazy is not None)
+    bands = [(p, row, min(row + high, p.height)) for p in pictures for row in range(0, p.height, high)]
     tables = [shape.table_shape(row1 - row0, picture.width) for picture, row0, row1 in bands]
 
     def make(number: int, own: Weights, first: int) -> Part:
@@ -113,14 +110,6 @@ def _in_bands(session: Session, pictures: Sequence[Picture], weights: Weights, s
         return Part(pixels, own, shape, first, session)
 
     return LazyParts(session, shape, [rows * columns for rows, columns in tables], weights, make)
-
-
-def _rows_at_once(picture: Picture, shape: BlockShape) -> int:
-    """Return the rows of a band, a multiple of the block's."""
-    if picture.lazy is None:
-        return -(-picture.height // shape.rows) * shape.rows
-    columns = shape.table_shape(picture.height, picture.width)[1]
-    return picture.lazy.rows_at_once(columns * shape.columns * shape.channels, shape.rows)
 
 
 def checked_plan(codec: VQCodec) -> tuple[training.Plan, tuple[int, int]]:

@@ -154,19 +154,15 @@ class Contexts:
             results = made[side], made[f"{side}_buckets"]
             session.launch(kernel, (shape.buckets, shape.groups + 1), (1, group), *given, *sizes, *results)
         has_pairs = with_pairs and shape.by_pairs
-        made["pairs"] = self._pairs(scope, made["above"], made["left"]) if has_pairs else made["above"]
+        made["pairs"] = made["above"]
+        if has_pairs:
+            made["pairs"] = scope.empty(2 * (shape.groups + 1) ** 2 * (-(-shape.most_buckets // 8) * 8))
+            kernel = self.program.kernel("vq_pair_buckets")
+            group = session.work_group_size(kernel, 64)
+            places = shape.groups + 1, shape.groups + 1
+            session.launch(kernel, places, (group, 1), made["above"], made["left"], *sizes[:2], made["pairs"])
         numbers = {name: np.uint32(getattr(shape, name)) for name in ("size", "groups", "shift")}
         return ContextTables(shape, {**made, **numbers}, has_pairs)
-
-    def _pairs(self, scope: Scope, above: Buffer, left: Buffer) -> Buffer:
-        """Compute where buckets' ranges begin, for every pair of neighbours."""
-        session, shape = self._session, self.shape
-        begins = scope.empty(2 * (shape.groups + 1) ** 2 * (-(-shape.most_buckets // 8) * 8))
-        kernel = self.program.kernel("vq_pair_buckets")
-        group = session.work_group_size(kernel, 64)
-        sizes = np.uint32(shape.size), np.uint32(shape.groups)
-        session.launch(kernel, (shape.groups + 1, shape.groups + 1), (group, 1), above, left, *sizes, begins)
-        return begins
 
 
 def coding_order(codebook: npt.NDArray[np.uint8], block: BlockShape, shape: ContextShape) -> npt.NDArray[np.int64]:

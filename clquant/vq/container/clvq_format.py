@@ -76,11 +76,6 @@ class Header:
         return self.block.table_shape(*self.shape)
 
     @property
-    def is_shared(self) -> bool:
-        """Whether the file names a codebook that it does not hold."""
-        return self.kind == PICTURE_OF_SHARED
-
-    @property
     def block(self) -> BlockShape:
         """Shape of blocks with their channels."""
         return BlockShape(*self.block_shape, self.channels)
@@ -160,7 +155,8 @@ def _check_claims(header: Header, max_pixels: int | None, max_codebook: int | No
         claim = f"a .clvq file claims {height} x {width} pixels"
         raise FormatError(f"{claim}; at most {max_pixels} are allowed, by max_pixels")
     components = header.block.components
-    if max_codebook is not None and not header.is_shared and header.codebook_size * components > max_codebook:
+    nbytes = 0 if header.kind == PICTURE_OF_SHARED else header.codebook_size * components
+    if max_codebook is not None and nbytes > max_codebook:
         claim = f"a .clvq file claims {header.codebook_size} codewords of {components} bytes"
         raise FormatError(f"{claim}; at most {max_codebook} bytes are allowed, by max_codebook")
 
@@ -207,7 +203,7 @@ class Reader:
             self.repeats = Repeats.from_bytes(self._section(_REPEATS_SECTION, 2, most), header.table_shape)
         self.layout = BandLayout(*self.repeats.coded_shape)
         self.codebook = None
-        if not header.is_shared:
+        if header.kind != PICTURE_OF_SHARED:
             size, block = header.codebook_size, header.block
             bounds = codebook_coding.shortest(size, block), codebook_coding.longest(size, block)
             self.codebook = self._section(_CODEBOOK_SECTION, *bounds)

@@ -158,8 +158,19 @@ def read_codebook(path: files.PathLike, queue: CommandQueue | None) -> npt.NDArr
 
 def codebook_of(reader: clvq_format.Reader, codec: VQCodec) -> npt.NDArray[np.uint8]:
     """The codebook of a file's picture: the one that the file holds, else a codec's, if the file names that one."""
-    stored = _stored(reader, codec.queue)
-    return _shared(reader.header, codec) if stored is None else stored
+    stored, header = _stored(reader, codec.queue), reader.header
+    if stored is not None:
+        return stored
+    named = f"this .clvq file names the shared codebook {header.codebook_id.hex()}"
+    if not hasattr(codec, "codebook_"):
+        raise NotFittedError(f"{named}; this codec holds none")
+    coder = BlockCoder(codec.codebook_, codec.queue)
+    held = clvq_format.codebook_id(coder.codebook)
+    if held != header.codebook_id:
+        raise InvalidArgument(f"{named}; this codec holds {held.hex()}")
+    if (len(coder.rows), coder.shape) != (header.codebook_size, header.block):
+        raise FormatError("the header of a .clvq file does not fit the codebook that it names")
+    return np.ascontiguousarray(coder.codebook)
 
 
 def _stored(reader: clvq_format.Reader, queue: CommandQueue | None) -> npt.NDArray[np.uint8] | None:
@@ -175,17 +186,3 @@ def _stored(reader: clvq_format.Reader, queue: CommandQueue | None) -> npt.NDArr
     if clvq_format.codebook_id(codebook) != header.codebook_id:
         raise FormatError("the codebook of a .clvq file is not the one that its header names")
     return codebook
-
-
-def _shared(header: clvq_format.Header, codec: VQCodec) -> npt.NDArray[np.uint8]:
-    """A codec's codebook, where it is the one that a file names."""
-    named = f"this .clvq file names the shared codebook {header.codebook_id.hex()}"
-    if not hasattr(codec, "codebook_"):
-        raise NotFittedError(f"{named}; this codec holds none")
-    coder = BlockCoder(codec.codebook_, codec.queue)
-    held = clvq_format.codebook_id(coder.codebook)
-    if held != header.codebook_id:
-        raise InvalidArgument(f"{named}; this codec holds {held.hex()}")
-    if (len(coder.rows), coder.shape) != (header.codebook_size, header.block):
-        raise FormatError("the header of a .clvq file does not fit the codebook that it names")
-    return np.ascontiguousarray(coder.codebook)

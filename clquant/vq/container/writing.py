@@ -45,7 +45,7 @@ def _spread_write(
     executor: Any, compressor: Compressor, file: Any, image: Any, embed: bool, report: Progress, _memory: Any
 ) -> None:
     """Compress like `VQCodec.compress_to`: workers encode chunks, this process codes the table of all."""
-    whole, plain = executor.checked(image), compressor.coder.without_queue()
+    whole, plain = executor.checked(image), BlockCoder(compressor.coder.codebook, None)
     table = executor.run(plain.encoding, whole, None, About(), Progress(None))
     made = executor.here(table, of_blocks(report, table, 2))
     match = partial(_matched, executor, whole, dataclasses.replace(compressor, coder=plain))
