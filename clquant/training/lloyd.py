@@ -180,19 +180,13 @@ class Lloyd:
         more = {"adds": np.uint32(number > 0), "error": LocalMemory(8 * lanes)}
         return self.prepare("vq_fold", self._words.capacity * lanes, lanes, **own, **more)
 
-    def _resize(self) -> None:
-        """Set the number of codewords of all launches."""
-        size = self._words.size
-        if size == self._size:
-            return
-        self._size = size
-        for launch in (*self._folds, self._summary, self._giver_keys, self._update, *self._repairs):
-            launch.set(size=np.uint32(size))
-
     def queue_statistics(self) -> None:
         """Queue the assignment of all blocks, and what follows from it: `totals` and the error."""
         self._is_settled = False
-        self._resize()
+        if self._words.size != self._size:
+            self._size = self._words.size
+            for launch in (*self._folds, self._summary, self._giver_keys, self._update, *self._repairs):
+                launch.set(size=np.uint32(self._size))
         self._queue_sums()
         self._summary.queue()
 

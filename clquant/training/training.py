@@ -124,7 +124,7 @@ def _trained(session: Session, scope: Scope, blocks: BlockSet | Parts, plan: Pla
     for turn in range(plan.refine):
         training.round(turn)
         training.report(progress, 2 + turn)
-    training.finish()
+    training.steps += training.whole().run(plan.max_iter)
     codebook, error, done = training.words.read(), training.whole().error(), training.steps
     if plan.of_rows and plan.refine:
         with session.scope() as inner:
@@ -253,7 +253,3 @@ class _Training:
             before = error
         codebook, error = self.words.read(), lloyd.error()
         return (codebook, error) if error < bound else None
-
-    def finish(self) -> None:
-        """Plain steps on all blocks until nothing moves."""
-        self.steps += self.whole().run(self._plan.max_iter)

@@ -98,7 +98,7 @@ class BlockCoder:
     ) -> Pixels:
         """Decode as `VQCodec.decode` does."""
         report, bound = Progress(params.callback("progress", progress)), lazy.memory_bytes(memory)
-        table = opened_table(indices, out)
+        table = opened_table(indices)
         with writing(out, self.about("decode", out, resume)) as sink:
             return self.decoded(table, shape, report, sink, bound)
 
@@ -169,10 +169,8 @@ def of_blocks(report: Progress, table: Any, share: int = 1) -> Progress:
     return Progress(lambda row, rows: report.report(row * table.size // rows // share, table.size))
 
 
-def opened_table(indices: Any, out: Any) -> Any:
+def opened_table(indices: Any) -> Any:
     """An index table as a person hands it in; that of a path is opened."""
-    if isinstance(indices, Array) and out is not None:
-        raise InvalidArgument("out is given with a device array; allowed: without, the result stays on the device")
     if not isinstance(indices, str | os.PathLike):
         return indices
     found = lazy.opened(os.fsdecode(indices))
