@@ -9,15 +9,15 @@
  * Constants: P, Q, C, ALIGNED, DEEP, WEIGHTED (training/block.h); LARGEST (of components), RUN (training/accumulate.h).
  * Sizes that all kernels share: `capacity`, codewords there is room for; `parts`, tables of sums; `pieces`, of the set.
  * Layouts: codebooks capacity x K. sums: parts x HALVES x capacity x (K + 1) sum_t, the last column for weights.
- * totals: capacity x (K + 1) ulong, likewise. worst: pieces x capacity uint. state: 3 ulong (ERROR, RMS, DEAD).
+ * totals: capacity x (K + 1) ulong, likewise. worst: pieces x capacity uint. state: 3 ulong (DEAD, ERROR, RMS).
  */
 #include "training/block.h"
 #include "training/accumulate.h"
 #include "common/philox.h"
 
-#define ERROR 0 /* weighted squared error of all blocks */
-#define RMS 1   /* root of the mean squared error per component, in 1/256 */
-#define DEAD 2  /* codewords without blocks */
+#define DEAD 0  /* codewords without blocks */
+#define ERROR 1 /* weighted squared error of all blocks */
+#define RMS 2   /* root of the mean squared error per component, in 1/256 */
 #define PLACE_BITS 22
 #define PLACE_MASK ((1u << PLACE_BITS) - 1)
 #define NOISE 2 /* purpose of random numbers */

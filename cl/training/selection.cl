@@ -5,17 +5,17 @@
 /* Chooses the `number` smallest keys.
  *
  * NDRange: one group of any size. keys: size ulong below 256^digits, digits at most 8. number: how many, at most size;
- * with from_state, the number is state[place] instead. places: size uint, GONE for chosen keys, for others how many of
+ * with from_state, the number is state[0] instead. places: size uint, GONE for chosen keys, for others how many of
  * those before are not chosen. chosen: number uint, the indices of the chosen, increasing.
  * Local memory: counts, DIGITS uint; found, two uint; before, two uint per work-item.
  */
 __kernel void vq_select(__global const ulong *keys, const uint size, const uint number, const uint digits,
-                        const uint from_state, __global const ulong *state, const uint place, __global uint *places,
+                        const uint from_state, __global const ulong *state, __global uint *places,
                         __global uint *chosen, __local uint *counts, __local uint *found, __local uint *before)
 {
     const uint lane = get_local_id(0);
     const uint lanes = get_local_size(0);
-    uint left = from_state ? (uint)state[place] : number;
+    uint left = from_state ? (uint)state[0] : number;
     if (left == 0)
         return;
     ulong limit = 0; /* the digits so far of the last key to be chosen; `left` of those that have them are */

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.runtime import LocalMemory, PreparedLaunch, Scope, Session, Variant
+from clquant.training.blocks import Key
 from clquant.training.blockset import BlockSet, Piece
 from clquant.training.merging import Merging
 from clquant.training.search import MOST_CHANGES, Codewords
@@ -27,7 +28,7 @@ SUMS = (
 )
 # Blocks times codewords from which on steps take longer than reading whether anything moved; steps between two readings
 _LONG_STEP, _LONG_TURNS = 1 << 24, 2
-_STATE, _DEAD = 3, 2  # ulong of `state` in cl/training/lloyd.cl, of which the error is the first, and how many are dead
+_STATE, _ERROR = 3, 1  # ulong of `state` in cl/training/lloyd.cl; the first is how many codewords are dead
 _LEVEL_DIGITS = 2  # bytes of the keys by which dead codewords find blocks
 _SQUARES, _BLOCKS_PER_SQUARE = 16384, 64  # partial sums per piece at most; blocks of one at least
 _STATE_GROUP, _FOLD_GROUP = 256, 32
@@ -61,7 +62,7 @@ class Lloyd:
         scope: Scope,
         blocks: BlockSet,
         words: Codewords,
-        key: npt.NDArray[np.uint32],
+        key: Key,
         total_weight: int | None = None,
     ) -> None:
         self._session, self._scope, self._blocks, self._words = session, scope, blocks, words
@@ -72,7 +73,7 @@ class Lloyd:
         self.totals, self._errors = scope.empty(8 * capacity * (shape.components + 1)), scope.empty(8 * capacity)
         self._worst, self._state = scope.empty(4 * capacity * len(blocks.pieces)), scope.zeros(8 * _STATE)
         self._in_parts, keys = form.name == "parts", scope.empty(8 * capacity)
-        self._givers = Selection(session, scope, keys, capacity, _LEVEL_DIGITS, (self._state, _DEAD))
+        self._givers = Selection(session, scope, keys, capacity, _LEVEL_DIGITS, self._state)
         self._merging = Merging(session, scope, shape, words, self.totals)
         self._known = {"key": key, "keys": keys, **self._sum_tables(), **self._arguments()}
         pieces = [self._of_piece(number, piece) for number, piece in enumerate(blocks.pieces)]
@@ -250,7 +251,7 @@ class Lloyd:
         self.queue_step()
         moved = bool(self._session.download(self._words.changes, 1, np.uint32)[0])
         self._is_settled = not moved
-        return int(self._session.download(self._state, _STATE, np.uint64)[0]), moved
+        return int(self._session.download(self._state, _STATE, np.uint64)[_ERROR]), moved
 
     def read_totals(self) -> npt.NDArray[np.uint64]:
         """Sums of the blocks of each codeword, (size, K + 1), the last column their weights; waits for them."""
@@ -272,4 +273,4 @@ class Lloyd:
         # A `run` that ended as nothing moved has computed it already; the codebook must be the same still.
         if not self._is_settled:
             self.queue_statistics()
-        return int(self._session.download(self._state, _STATE, np.uint64)[0])
+        return int(self._session.download(self._state, _STATE, np.uint64)[_ERROR])

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from clquant.images import Picture
 from clquant.runtime import DeviceMemoryError, Scope, Session, open_session, seed_key
-from clquant.training.blocks import BlockShape, Places, Rows, Weights
+from clquant.training.blocks import BlockShape, Key, Places, Rows, Weights
 from clquant.training.blockset import Blocks, BlockSet
 from clquant.training.lloyd import PLACE_BITS, PLACE_MASK, Lloyd
 from clquant.training.search import Codewords
@@ -242,9 +242,7 @@ class PartedLloyd(Lloyd):
 
     # The set of blocks that the kernels here see has the worst block of each codeword at the codeword's index.
 
-    def __init__(
-        self, session: Session, scope: Scope, blocks: Parts, words: Codewords, key: npt.NDArray[np.uint32]
-    ) -> None:
+    def __init__(self, session: Session, scope: Scope, blocks: Parts, words: Codewords, key: Key) -> None:
         empty = np.zeros((words.capacity, blocks.shape.components), blocks.shape.dtype)
         self._worst_rows = BlockSet.of_rows(session, scope, blocks.shape, empty, None)
         self._parts = blocks

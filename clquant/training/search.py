@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from clquant.runtime import (
     Buffer,
@@ -36,6 +37,7 @@ _WARP = 32
 _LANES = 16  # LANES in cl/training/search_lanes.cl
 MOST_CHANGES = 16  # steps that are told of between two readings
 _ROWS, _WORDWISE, _FRAGMENTS = 0, 1, 2  # LAYOUT in cl/training/search_operands.cl
+Table = npt.NDArray[np.integer[Any]]  # indices of a picture's blocks, (rows, columns)
 _Launch = tuple[Kernel, int, int, dict[str, LocalMemory]]  # a kernel, work-items, those of a group, local memory
 
 

@@ -7,9 +7,9 @@ D. Arthur, S. Vassilvitskii, "k-means++: The Advantages of Careful Seeding", SOD
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from clquant.runtime import LocalMemory, Program, Scope, Session
+from clquant.training.blocks import Key
 from clquant.training.blockset import BlockSet
 from clquant.training.lloyd import Lloyd
 from clquant.training.search import Codewords
@@ -27,9 +27,7 @@ def _program(session: Session, blocks: BlockSet) -> Program:
     return session.program("training/seeding.cl", **constants, WEIGHTED=int(blocks.weights is not None))
 
 
-def sample_codewords(
-    session: Session, blocks: BlockSet, words: Codewords, size: int, key: npt.NDArray[np.uint32]
-) -> None:
+def sample_codewords(session: Session, blocks: BlockSet, words: Codewords, size: int, key: Key) -> None:
     """Queue k-means++: codewords are blocks drawn in proportion to their squared distance to the others."""
     with session.scope() as scope:
         passes = _Passes(session, scope, blocks, words, key)
@@ -56,9 +54,7 @@ def sample_codewords(
 class _Passes:
     """The launches of D^2 sampling."""
 
-    def __init__(
-        self, session: Session, scope: Scope, blocks: BlockSet, words: Codewords, key: npt.NDArray[np.uint32]
-    ) -> None:
+    def __init__(self, session: Session, scope: Scope, blocks: BlockSet, words: Codewords, key: Key) -> None:
         self._session, self._blocks = session, blocks
         self._program = _program(session, blocks)
         self._nearest = [scope.empty((8 if blocks.shape.is_deep else 4) * piece.count) for piece in blocks.pieces]

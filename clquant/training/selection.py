@@ -17,20 +17,13 @@ class Selection:
     # the increasing uint32 indices of the chosen.
 
     def __init__(
-        self,
-        session: Session,
-        scope: Scope,
-        keys: Buffer,
-        capacity: int,
-        digits: int,
-        number: tuple[Buffer, int] | None = None,
+        self, session: Session, scope: Scope, keys: Buffer, capacity: int, digits: int, number: Buffer | None = None
     ) -> None:
         kernel = session.program("training/selection.cl").kernel("vq_select")
         lanes = session.work_group_size(kernel, _GROUP, 8)
         self.places, self.chosen = scope.empty(4 * capacity), scope.empty(4 * capacity)
-        state, place = number or (keys, 0)
-        buffers = {"keys": keys, "state": state, "places": self.places, "chosen": self.chosen}
-        sizes = {"size": 0, "number": 0, "digits": digits, "from_state": number is not None, "place": place}
+        buffers = {"keys": keys, "state": number or keys, "places": self.places, "chosen": self.chosen}
+        sizes = {"size": 0, "number": 0, "digits": digits, "from_state": number is not None}
         local = {"counts": 4 * _DIGITS, "found": 8, "before": 8 * lanes}
         numbers = {name: np.uint32(size) for name, size in sizes.items()}
         rooms = {name: LocalMemory(nbytes) for name, nbytes in local.items()}

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from clquant import flow, params
 from clquant.estimator import Estimator
 from clquant.images import HostImage, ImageLike, files, refuse_rows
-from clquant.runtime import Array, CommandQueue, FormatError, InvalidType, Progress
+from clquant.runtime import Array, CommandQueue, FormatError, InvalidType, Progress, open_session
 from clquant.vq.coder import BlockCoder, HostTable, Image, Pixels, Report, Size, Table
 from clquant.vq.container import clvq_format
 from clquant.vq.container.pipes import Sink, Source
@@ -373,7 +373,7 @@ class VQCodec(Estimator):
         if reader.header.kind == clvq_format.CODEBOOK:
             raise FormatError("this .clvq file holds a codebook and no picture; VQCodec.load reads it")
         wanted = check_rows(rows, reader.header.shape[0])
-        return read_picture(reader, codebook_of(reader, self), self.queue, wanted, report)
+        return read_picture(reader, codebook_of(reader, self), open_session(self.queue), wanted, report)
 
     def _coder(self) -> BlockCoder:
         self._check_fitted("codebook_")

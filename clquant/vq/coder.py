@@ -29,7 +29,7 @@ from clquant.runtime import (
     Session,
     open_session,
 )
-from clquant.training.blocks import BlockShape, check_block_shape
+from clquant.training.blocks import BlockShape, Codebook, check_block_shape
 from clquant.training.search import MAX_CODEBOOK, index_dtype, open_search
 from clquant.vq.decode import Decoder
 
@@ -69,7 +69,7 @@ def _spread_decode(
 class BlockCoder:
     """A codebook with which pictures are encoded and decoded."""
 
-    def __init__(self, codebook: npt.NDArray[np.uint8], queue: CommandQueue | None) -> None:
+    def __init__(self, codebook: Codebook, queue: CommandQueue | None) -> None:
         good = isinstance(codebook, np.ndarray) and codebook.dtype == np.uint8 and codebook.ndim in (3, 4)
         if not good or not 2 <= len(codebook) <= MAX_CODEBOOK:
             raise InvalidType("codebook_ is no uint8 array of shape (N, p, q) or (N, p, q, C) with N from 2 to 65536")
@@ -198,7 +198,7 @@ def check_size(shape: Any, table: tuple[int, int], block: BlockShape) -> tuple[i
 class Encoded(flow.Map):
     """The index of the nearest codeword of every block."""
 
-    rows: npt.NDArray[np.uint8]  # (N, K), the codewords
+    rows: Codebook  # (N, K)
     shape: BlockShape
 
     max_bits = 8
@@ -232,7 +232,7 @@ class Encoded(flow.Map):
 class Decoded(flow.Map):
     """The pixels of a picture of indices."""
 
-    rows: npt.NDArray[np.uint8]  # (N, K), the codewords
+    rows: Codebook  # (N, K)
     shape: BlockShape
     size: tuple[int, int]  # of the result
     trusted: bool  # whether all indices are known to be codewords'

@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from clquant.runtime import Buffer, Scope, Session
-from clquant.training.blocks import BlockShape
+from clquant.training.blocks import BlockShape, Codebook
 from clquant.training.search import index_type
 
 MOST_BYTES = 256
 """Of the pixels that a work-item writes, which it holds in registers."""
 _RUN = 256  # blocks that a work-item of a CPU copies
-
-Codebook = npt.NDArray[np.uint8]
 
 
 class Decoder:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant.runtime import Buffer, Program, Scope, Session, Variant
-from clquant.training.search import index_dtype, index_type
+from clquant.training.search import Table, index_dtype, index_type
 from clquant.vq.coding.contexts import ContextTables
 from clquant.vq.coding.streams import Words, join_streams, sent_streams
 
@@ -88,9 +87,7 @@ class BandCoder:
         self._layout = layout
         self._variant = session.choose(VARIANTS)
 
-    def encode(
-        self, table: npt.NDArray[np.integer[Any]], ranks: npt.NDArray[np.uint16] | None = None
-    ) -> list[CodedBand]:
+    def encode(self, table: Table, ranks: npt.NDArray[np.uint16] | None = None) -> list[CodedBand]:
         """Code some rows of the table of a picture."""
         session, layout = self._session, self._layout
         rows, columns = table.shape

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.runtime import FormatError, Session
-from clquant.training.blocks import BlockShape
+from clquant.training.blocks import BlockShape, Codebook
 from clquant.vq.coding.streams import join_streams, sent_streams, spread
 
 CODED, RAW = 1, 0
@@ -46,7 +46,7 @@ def shortest(size: int, shape: BlockShape) -> int:
     return 1 + size * shape.components // 32
 
 
-def encode_codebook(session: Session, codebook: npt.NDArray[np.uint8], shape: BlockShape) -> bytes:
+def encode_codebook(session: Session, codebook: Codebook, shape: BlockShape) -> bytes:
     """The shorter of a codebook's coded and its raw bytes."""
     size, components = codebook.shape
     raw = bytes([RAW]) + codebook.tobytes()
@@ -73,13 +73,13 @@ def encode_codebook(session: Session, codebook: npt.NDArray[np.uint8], shape: Bl
     return min(raw, coded, key=len)
 
 
-def decode_codebook(session: Session, data: bytes, size: int, shape: BlockShape) -> npt.NDArray[np.uint8]:
+def decode_codebook(session: Session, data: bytes, size: int, shape: BlockShape) -> Codebook:
     """The codebook that `encode_codebook` was given, shape (N, K)."""
     components = shape.components
     if data[:1] == bytes([RAW]):
         if len(data) != 1 + size * components:
             raise FormatError("a .clvq file's codebook has the wrong length")
-        raw: npt.NDArray[np.uint8] = np.frombuffer(data, np.uint8, offset=1).reshape(size, components).copy()
+        raw: Codebook = np.frombuffer(data, np.uint8, offset=1).reshape(size, components).copy()
         return raw
     run = run_length(size, shape)
     runs = -(-size // run)

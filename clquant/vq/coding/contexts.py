@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.runtime import Buffer, FormatError, Scope, Session, cached_job
-from clquant.training.blocks import BlockShape
+from clquant.training.blocks import BlockShape, Codebook
 from clquant.training.search import MOST_KEPT
 
 BINS = 32  # of the distance between two sides, as in cl/vq/coding/contexts.cl
@@ -94,7 +94,7 @@ class ContextTables:
 
 
 def open_contexts(
-    session: Session, codebook: npt.NDArray[np.uint8], block: BlockShape, pixels: int, own: bool
+    session: Session, codebook: Codebook, block: BlockShape, pixels: int, own: bool
 ) -> AbstractContextManager[Contexts]:
     """`Contexts` that last as long as the block: those of an earlier job with the codebook, if it is small."""
     shape, key = ContextShape.of(len(codebook), pixels), None
@@ -109,9 +109,7 @@ class Contexts:
     # `order` (N,) has the codewords' indices in the order of `coding_order`, which all tables have; `ranks` (N,) each
     # codeword's place in it, None if the order is the codebook's; `above_bins` and `left_bins` groups x stride bytes.
 
-    def __init__(
-        self, session: Session, scope: Scope, codebook: npt.NDArray[np.uint8], block: BlockShape, pixels: int
-    ) -> None:
+    def __init__(self, session: Session, scope: Scope, codebook: Codebook, block: BlockShape, pixels: int) -> None:
         self._session = session
         self._scope = scope
         self.shape = shape = ContextShape.of(len(codebook), pixels)
@@ -165,7 +163,7 @@ class Contexts:
         return ContextTables(shape, {**made, **numbers}, has_pairs)
 
 
-def coding_order(codebook: npt.NDArray[np.uint8], block: BlockShape, shape: ContextShape) -> npt.NDArray[np.int64]:
+def coding_order(codebook: Codebook, block: BlockShape, shape: ContextShape) -> npt.NDArray[np.int64]:
     """An order of codewords in which those of a bucket, and of a group, have similar sides."""
     # With `by_pairs` their own order; else they are halved again and again, each time by the component of their four
     # sides that varies most.

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.runtime import FormatError, LocalMemory, Scope, Session
+from clquant.training.search import Table
 from clquant.vq.coding.codebook_coding import decode_codebook, encode_codebook
 from clquant.vq.coding.contexts import (
     BINS,
@@ -42,7 +43,6 @@ _ROUNDS, _ROUNDS_OF_SMALL, _SMALL = 4, 8, 64  # of the curves alone, then of all
 _PRIOR = 1 << 14  # added to sums of probabilities in 1/2^15
 _RARITY_BITS = 3  # that a codeword's rarity takes in a file, about
 
-Table = npt.NDArray[np.integer[Any]]
 Values = npt.NDArray[np.int64]
 
 

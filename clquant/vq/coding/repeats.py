@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant.runtime import Buffer, FormatError, Scope, Session
-from clquant.training.search import index_type
+from clquant.training.search import Table, index_type
 
 MOST_BYTES_PER_LINE = 3  # of a row or column: their numbers are at most 2^20
 _LOOKED_AT = 16  # places of a line that are compared before all are
@@ -18,7 +17,6 @@ _LEAST_SAVED = 64  # blocks for every byte that repeats take in a file
 _COLUMNS_OF_ITEM = 256  # of CPUs
 
 Places = npt.NDArray[np.int64]
-Table = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from clquant.runtime import Buffer, LocalMemory, Session
 from clquant.training.blocks import BlockShape
-from clquant.training.search import index_dtype, index_type
+from clquant.training.search import Table, index_dtype, index_type
 from clquant.vq.coding.contexts import ContextTables
 
 _GROUP = 64
 _LARGEST_ERROR = 255 * 255
-
-Table = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from clquant.runtime import FormatError
-from clquant.training.blocks import BlockShape
+from clquant.training.blocks import BlockShape, Codebook
 from clquant.vq.coding import codebook_coding
 from clquant.vq.coding.bands import BandLayout, CodedBand
 from clquant.vq.coding.contexts import BINS
@@ -63,9 +62,7 @@ class Header:
     version: int = VERSION
 
     @classmethod
-    def of(
-        cls, kind: int, codebook: npt.NDArray[np.uint8], shape: tuple[int, int] = (0, 0), state_size: int = 0
-    ) -> Header:
+    def of(cls, kind: int, codebook: Codebook, shape: tuple[int, int] = (0, 0), state_size: int = 0) -> Header:
         """The header of a file of a codebook (N, p, q[, C]), or of a picture coded by it."""
         size, p, q, channels = (*codebook.shape, 1)[:4]
         return cls(kind, channels, (p, q), size, shape, state_size, codebook_id(codebook))
@@ -137,7 +134,7 @@ class Header:
 HEADER_BYTES = _HEADER.size + _CHECK.size
 
 
-def codebook_id(codebook: npt.NDArray[np.uint8]) -> bytes:
+def codebook_id(codebook: Codebook) -> bytes:
     """The identity of a codebook: 16 bytes of the SHA-256 of its shape and its values."""
     shape = struct.pack("<IHHB", *(*codebook.shape, 1)[:4])
     return hashlib.sha256(shape + np.ascontiguousarray(codebook).tobytes()).digest()[:16]

@@ -27,6 +27,7 @@ from clquant.runtime import (
     cached_job,
     open_session,
 )
+from clquant.training.blocks import Codebook
 from clquant.training.search import MOST_KEPT, index_dtype
 from clquant.vq.coder import BlockCoder
 from clquant.vq.coding.bands import BandCoder, CodedBand
@@ -45,15 +46,11 @@ _CHUNK_BLOCKS = 1 << 22  # of a whole table that are written at once where rows 
 
 
 def read_picture(
-    reader: clvq_format.Reader,
-    codebook: npt.NDArray[np.uint8],
-    queue: CommandQueue | None,
-    rows: tuple[int, int],
-    progress: Progress,
+    reader: clvq_format.Reader, codebook: Codebook, session: Session, rows: tuple[int, int], progress: Progress
 ) -> npt.NDArray[np.uint8]:
     """Some rows of the picture of a file."""
     codebook = codebook.reshape(len(codebook), -1)
-    header, session, layout, repeats = reader.header, open_session(queue), reader.layout, reader.repeats
+    header, layout, repeats = reader.header, reader.layout, reader.repeats
     block, width, height = header.block, header.shape[1], header.shape[0]
     wanted = repeats.coded_row(rows[0] // block.rows), repeats.coded_row((rows[1] - 1) // block.rows)
     first, end = wanted[0] // layout.rows, wanted[1] // layout.rows + 1
@@ -142,7 +139,7 @@ def check_rows(rows: Any, height: int) -> tuple[int, int]:
     return first, params.integer("rows[1]", rows[1], first + 1, height)
 
 
-def read_codebook(path: files.PathLike, queue: CommandQueue | None) -> npt.NDArray[np.uint8]:
+def read_codebook(path: files.PathLike, queue: CommandQueue | None) -> Codebook:
     """The codebook that a file holds, beside a picture or alone; the file is checked to its end."""
     data = files.read_bytes(path)
     try:
@@ -156,7 +153,7 @@ def read_codebook(path: files.PathLike, queue: CommandQueue | None) -> npt.NDArr
     return codebook
 
 
-def codebook_of(reader: clvq_format.Reader, codec: VQCodec) -> npt.NDArray[np.uint8]:
+def codebook_of(reader: clvq_format.Reader, codec: VQCodec) -> Codebook:
     """The codebook of a file's picture: the one that the file holds, else a codec's, if the file names that one."""
     stored, header = _stored(reader, codec.queue), reader.header
     if stored is not None:
@@ -173,7 +170,7 @@ def codebook_of(reader: clvq_format.Reader, codec: VQCodec) -> npt.NDArray[np.ui
     return np.ascontiguousarray(coder.codebook)
 
 
-def _stored(reader: clvq_format.Reader, queue: CommandQueue | None) -> npt.NDArray[np.uint8] | None:
+def _stored(reader: clvq_format.Reader, queue: CommandQueue | None) -> Codebook | None:
     """The codebook that a file holds; None if it names a shared one."""
     if reader.codebook is None:
         return None
@@ -182,7 +179,7 @@ def _stored(reader: clvq_format.Reader, queue: CommandQueue | None) -> npt.NDArr
     # Pictures with the same codebook often come one after another.
     key = ("codebook", coded, size, block) if size * block.components <= MOST_KEPT else None
     with cached_job(session, key, lambda _: decode_codebook(session, coded, size, block)) as rows:
-        codebook: npt.NDArray[np.uint8] = rows.reshape(size, *block.codeword_shape()).copy()
+        codebook: Codebook = rows.reshape(size, *block.codeword_shape()).copy()
     if clvq_format.codebook_id(codebook) != header.codebook_id:
         raise FormatError("the codebook of a .clvq file is not the one that its header names")
     return codebook

@@ -17,6 +17,7 @@ from clquant.flow.executors import on_collections
 from clquant.flow.file_sinks import About
 from clquant.runtime import InvalidArgument, Progress, Session, open_session
 from clquant.training.blocks import BlockShape
+from clquant.training.search import Table
 from clquant.vq.coder import BlockCoder, of_blocks
 from clquant.vq.coding.bands import BandCoder, BandLayout, CodedBand
 from clquant.vq.coding.codebook_coding import encode_codebook
@@ -36,7 +37,6 @@ _TRIED_PICTURE = 1 << 20  # up to this many blocks, repeats are tried against co
 # Of bands that a worker does together, about.
 PIXELS_AT_ONCE = 1 << 24
 
-Table = npt.NDArray[np.integer[Any]]
 # From a model and a table of indices to the table with likelier codewords.
 Match = Callable[[Contexts, Model, Table], Table]
 
