@@ -29,11 +29,6 @@ inline int4 error_at(const reach_t *reach, int columns, int below)
     return convert_int4(reach->errors[reach->row[below] + (reach->column - columns * reach->step) * reach->pitch]);
 }
 
-inline int4 arriving_at(const reach_t *reach)
-{
-    return ARRIVING;
-}
-
 /* One pass over rows rows.x to rows.y - 1 of a picture.
  * NDRange: 1-D, a work-item IN_TURNS tiles, guarded by their number `tiles`; `across` of them side by side. The tiles of
  * a work-item take a step in turns: a step waits for the one before, but not for those of other tiles.
@@ -66,14 +61,15 @@ __kernel void diffuse_tiles(DIFFUSION_PARAMETERS, __global Error *errors, int4 r
                 if (x < 0 || x >= width || y < 0 || y >= rows.y)
                     continue;
                 const long first = (begin + t) * TILE_PITCH(span);
-                reach_t reach = {.errors = errors, .column = column, .step = step, .pitch = PITCH(tiles)};
+                reach_t around = {.errors = errors, .column = column, .step = step, .pitch = PITCH(tiles)};
+                const reach_t *reach = &around;
                 for (int below = 0; below < SLOTS; below++)
-                    reach.row[below] = ((long)((y + SLOTS - below) % SLOTS) * span + 2) * PITCH(tiles) + first;
+                    around.row[below] = ((long)((y + SLOTS - below) % SLOTS) * span + 2) * PITCH(tiles) + first;
                 const int shown = v >= overlap && column >= overlap && column - overlap < side;
                 const long to = shown ? (long)(y - rows.w) * width + x : -1;
                 const size_t from = (size_t)(y - rows.z) * width + x;
-                const int4 error = diffuse(DIFFUSION_ARGUMENTS, from, to, arriving_at(&reach));
-                errors[reach.row[0] + column * (long)PITCH(tiles)] = convert_error(error);
+                const int4 error = diffuse(DIFFUSION_ARGUMENTS, from, to, ARRIVING);
+                errors[around.row[0] + column * (long)PITCH(tiles)] = convert_error(error);
             }
         }
     }

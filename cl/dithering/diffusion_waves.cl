@@ -19,11 +19,6 @@ inline int4 error_at(const reach_t *reach, int columns, int below)
     return convert_int4(reach->here[-below * (long)reach->pitch - columns]);
 }
 
-inline int4 arriving_at(const reach_t *reach)
-{
-    return ARRIVING;
-}
-
 /* One wave of tiles.
  * NDRange: 1-D, a work-group per tile, any size; row r of a tile is taken by work-item r modulo the group's size.
  * image Sample [rows][width][CHANNELS]; output INDEX [rows][width]; extent: largest value of each component; strength in
@@ -38,9 +33,9 @@ __kernel void diffuse_wave(DIFFUSION_PARAMETERS, __global Error *errors, int row
             const int x = x0 + step - LAG * r;
             if (row < rows && x >= 0 && x < width) {
                 __global Error *here = errors + (long)(row + 2) * (width + 4) + x + 2;
-                const reach_t reach = {here, width + 4};
+                const reach_t around = {here, width + 4}, *reach = &around;
                 const long at = (long)row * width + x;
-                *here = convert_error(diffuse(DIFFUSION_ARGUMENTS, at, at, arriving_at(&reach)));
+                *here = convert_error(diffuse(DIFFUSION_ARGUMENTS, at, at, ARRIVING));
             }
         }
         barrier(CLK_GLOBAL_MEM_FENCE);

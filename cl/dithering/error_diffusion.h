@@ -66,11 +66,10 @@ typedef short4 Error;
 #define convert_error convert_short4
 #endif
 
-#define CHOICE_PARAMETERS                                                                                              \
-    SEARCH_PARAMETERS, __global const int4 *bounds, int n_entries, int speck, int4 extent, int strength
-#define CHOICE_ARGUMENTS SEARCH_ARGUMENTS, bounds, n_entries, speck, extent, strength
-#define DIFFUSION_PARAMETERS CHOICE_PARAMETERS, __global const Sample *image, __global INDEX *output
-#define DIFFUSION_ARGUMENTS CHOICE_ARGUMENTS, image, output
+#define DIFFUSION_PARAMETERS                                                                                           \
+    SEARCH_PARAMETERS, __global const int4 *bounds, int n_entries, int speck, int4 extent, int strength,               \
+        __global const Sample *image, __global INDEX *output
+#define DIFFUSION_ARGUMENTS SEARCH_ARGUMENTS, bounds, n_entries, speck, extent, strength, image, output
 
 /* A pixel's colour with what arrives; errors are of it. */
 int4 value_with(int4 color, int4 sum, __global const int *tables, int4 extent, int strength)
@@ -92,27 +91,21 @@ int4 error_of(int4 value, int entry, __global const int4 *points, __global const
     return clamp(value - (PLAIN_ERRORS ? colors : points)[entry], -most, most);
 }
 
-/* The entry chosen for a pixel's colour, and the error. Pixels of alpha 0 have no error and take none. */
-int entry_and_error(CHOICE_PARAMETERS, int4 color, int4 sum, int4 *error)
-{
-    *error = 0;
-    if (is_transparent(color, transparent, missing))
-        return max(transparent, 0);
-    const int4 value = value_with(color, sum, tables, extent, strength);
-    const int4 point = point_of(value, tables);
-    int entry = nearest_entry(point, PLAIN_ERRORS ? value : color, SEARCH_ARGUMENTS);
-    if (gap(color, colors[entry]) > speck)
-        entry = entry_in_reach(point, color, points, colors, n_entries, speck);
-    *error = error_of(value, entry, points, colors, bounds);
-    return entry;
-}
-
 /* Chooses the entry of the pixel `from` of the image, writes it to the place `to` of the output unless that is
- * negative, and returns the error. */
+ * negative, and returns the error. Pixels of alpha 0 have no error and take none. */
 int4 diffuse(DIFFUSION_PARAMETERS, size_t from, long to, int4 sum)
 {
-    int4 error;
-    const int entry = entry_and_error(CHOICE_ARGUMENTS, load_pixel(image, from), sum, &error);
+    const int4 color = load_pixel(image, from);
+    int entry = max(transparent, 0);
+    int4 error = 0;
+    if (!is_transparent(color, transparent, missing)) {
+        const int4 value = value_with(color, sum, tables, extent, strength);
+        const int4 point = point_of(value, tables);
+        entry = nearest_entry(point, PLAIN_ERRORS ? value : color, SEARCH_ARGUMENTS);
+        if (gap(color, colors[entry]) > speck)
+            entry = entry_in_reach(point, color, points, colors, n_entries, speck);
+        error = error_of(value, entry, points, colors, bounds);
+    }
     if (to >= 0)
         output[to] = (INDEX)entry;
     return error;

@@ -39,14 +39,6 @@ typedef struct {
     int often;
 } Second;
 
-/* A pixel's entry a. */
-int first_of(int4 point, int4 color, int nearest, __global const int4 *points, __global const int4 *colors,
-             int n_entries, int speck)
-{
-    return gap(color, colors[nearest]) > speck ? entry_in_reach(point, color, points, colors, n_entries, speck)
-                                               : nearest;
-}
-
 /* What a pixel's first entry is mixed with: of it, once, the neighbour that costs least. */
 Second second_of(int4 point, int4 color, int first, __global const int4 *points, __global const int4 *colors,
                  __global const Mix *mixes, int speck, int values, int strength)
@@ -76,13 +68,6 @@ Second second_of(int4 point, int4 color, int first, __global const int4 *points,
     return second;
 }
 
-/* Whether an entry is darker than another. */
-int is_darker(int entry, int other, __global const int4 *points)
-{
-    const int4 step = (points[entry] - points[other]) * SPACE_LIGHTNESS;
-    return step.x + step.y + step.z + step.w < 0;
-}
-
 /* One of two entries per pixel.
  * NDRange: 2-D, columns by rows of the band, a work-item per pixel, guarded by width and n. pixels (n, CHANNELS) Sample;
  * out (n) INDEX; n pixels in rows of width; row 0 is the picture's first_row; mask (side, side) int, side a power of
@@ -103,11 +88,13 @@ __kernel void dither_ordered(PALETTE_PARAMETERS, __global const Sample *pixels, 
         return;
     }
     const int4 point = space_coordinates(color, tables);
-    const int nearest = nearest_to_color(point, color, points, colors, PALETTE_CELLS);
-    const int first = first_of(point, color, nearest, points, colors, n_entries, speck);
+    int first = nearest_to_color(point, color, points, colors, PALETTE_CELLS);
+    if (gap(color, colors[first]) > speck)
+        first = entry_in_reach(point, color, points, colors, n_entries, speck);
     const int values = (int)(side * side);
     const Second second = second_of(point, color, first, points, colors, mixes, speck, values, strength);
     const int number = mask[((first_row + row) & (side - 1)) * side + (column & (side - 1))];
-    const int t = is_darker(second.entry, first, points) ? values - 1 - number : number;
+    const int4 lighter = (points[second.entry] - points[first]) * SPACE_LIGHTNESS;
+    const int t = lighter.x + lighter.y + lighter.z + lighter.w < 0 ? values - 1 - number : number;
     out[i] = (INDEX)(t < second.often ? second.entry : first);
 }

@@ -8,16 +8,15 @@
 #include "dithering/reach.h"
 
 /* Eight neighbours b of an entry a (`mixes_in_lanes` of clquant/dithering/mixes.py): what dithering/ordered.cl has of
- * each, `least` twice, plus 1 where b is darker than a; their gaps to a; their values over black. Where a has fewer
- * neighbours, always in the last lane of the last eight, weights are 0. */
+ * each; whether b is darker than a, `least` and the index in bits 0, 1 to 13 and 14 to 29 of `entry`; the gap to a;
+ * values over black, packed. Where a has fewer neighbours, always in the last lane of the last eight, weights are 0. */
 typedef struct {
     int8 weights[DIMS];
     int8 square;
     int8 spread;
-    ushort8 entry;
-    ushort8 least;
-    ushort8 gap;
-    ushort8 values[DIMS];
+    int8 entry;
+    int8 gap;
+    uint8 values;
 } Mixes;
 #define BLOCKS ((NEIGHBOURS + LANES - 1) / LANES)
 
@@ -52,14 +51,13 @@ int8 gaps(int4 color, __global const Mixes *mixes)
 #else
     const int4 over_black = color;
 #endif
-    int8 step[DIMS];
-    step[0] = convert_int8(mixes->values[0]) - over_black.x;
-    step[1] = convert_int8(mixes->values[1]) - over_black.y;
-    step[2] = convert_int8(mixes->values[2]) - over_black.z;
-    int8 off = max(max(ABS(step[0]), ABS(step[1])), ABS(step[2]));
+    const int8 red = as_int8(mixes->values & 255) - over_black.x;
+    const int8 green = as_int8(mixes->values >> 8 & 255) - over_black.y;
+    const int8 blue = as_int8(mixes->values >> 16 & 255) - over_black.z;
+    int8 off = max(max(ABS(red), ABS(green)), ABS(blue));
 #if SPACE_ALPHA
-    const int8 alpha = convert_int8(mixes->values[3]) - over_black.w;
-    off = max(max(off, ABS(alpha)), max(max(ABS(step[0] - alpha), ABS(step[1] - alpha)), ABS(step[2] - alpha)));
+    const int8 alpha = as_int8(mixes->values >> 24) - over_black.w;
+    off = max(max(off, ABS(alpha)), max(max(ABS(red - alpha), ABS(green - alpha)), ABS(blue - alpha)));
 #endif
     return off;
 }
@@ -82,7 +80,7 @@ Answer answer_of(int4 error, int4 color, int first, int off, __global const Mixe
     for (int b = 0; b < BLOCKS; b++) {
         share[b] = shares(errors, mixes + b);
         int8 drawn = share[b] > 0;
-        if (off <= speck && any(convert_int8(mixes[b].gap) > speck - off)) {
+        if (off <= speck && any(mixes[b].gap > speck - off)) {
             const long8 gain = convert_long8(min(share[b], 65536)) * convert_long8(mixes[b].square);
             drawn &= (gaps(color, mixes + b) <= speck) | convert_int8(gain >= PENALTY * 65536L);
         }
@@ -93,11 +91,11 @@ Answer answer_of(int4 error, int4 color, int first, int off, __global const Mixe
     const long2 two = four.lo < four.hi ? four.lo : four.hi;
     const int number = (int)min(two.x, two.y) & (BLOCKS * LANES - 1), lane = number % LANES;
     mixes += number / LANES;
-    const int packed = ((__global const ushort *)&mixes->least)[lane], least = packed >> 1;
+    const int packed = ((__global const int *)&mixes->entry)[lane], least = packed >> 1 & 0x1fff;
     const uint f = (uint)max(min(((int *)share)[number], 65536) - least, 0);
     const long shown = least ? (f << 16) / (uint)(65536 - least) : f;
     const int often = (int)((shown * strength * values + (1 << 23) - 1) >> 24);
-    const INDEX second = (INDEX)(often > 0 ? ((__global const ushort *)&mixes->entry)[lane] : first);
+    const INDEX second = (INDEX)(often > 0 ? packed >> 14 : first);
     const int last = (packed & 1) | (often == values);
     const Answer answer = {(ushort)(last ? values - often : often), last ? (INDEX)first : second,
                            last ? second : (INDEX)first};

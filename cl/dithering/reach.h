@@ -8,10 +8,8 @@
 /* Entries whose loads do not wait for each other. On CPUs a branch costs less than a gap with alpha. */
 #ifdef FOR_CPUS
 #define AT_ONCE 1
-#define IS_NO_NEARER(distance, least) ((distance) >= (least))
 #else
 #define AT_ONCE 4
-#define IS_NO_NEARER(distance, least) 0
 #endif
 #define POINTS_ARE_VALUES (SPACE == 0 && !SPACE_ALPHA)
 
@@ -31,7 +29,7 @@ Squared least_in_reach(int4 point, int4 color, __global const int4 *points, __gl
         }
         for (int j = 0; j < AT_ONCE; j++) {
             Squared distance = squared(point - at[j]);
-            if (IS_NO_NEARER(distance, least))
+            if (AT_ONCE == 1 && distance >= least)
                 continue;
             distance += gap(color, value[j]) > speck ? PENALTY : 0;
             *nearest = distance < least ? entry[j] : *nearest;

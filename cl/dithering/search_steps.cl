@@ -27,64 +27,33 @@ int4 search_point(int4 color, __global const int *tables, __constant int4 *matri
     return found;
 }
 
-/* Errors of pixels that show nothing yet, and their states: `nothing`, the index of an entry with all coordinates 0.
- * Pixels of alpha 0 are FIXED and have no error.
- * NDRange: 2-D, columns by rows of the picture, a work-item per pixel. pixels (rows, columns, CHANNELS) uchar; errors
- * (DIMS, 17, plane) float; state (16, plane) int; missing (1) int: set to 1 where a pixel has alpha 0 and the palette
- * no entry of it. */
+/* The errors of pixels that show entries of `start` or, unless it is negative, `nothing`, an entry with all coordinates
+ * 0, and their states. Pixels of alpha 0 are FIXED and have no error.
+ * NDRange: 2-D, columns by rows of the picture, a work-item per pixel. pixels (rows, columns, CHANNELS) uchar; start
+ * (rows, columns) INDEX; errors (DIMS, 17, plane) float, state (16, plane) int: 0 and FIXED before; missing (1) int: set
+ * to 1 where a pixel has alpha 0 and the palette no entry of it; entries: as below. */
 __kernel void begin_search(__global const uchar *pixels, uint columns, uint rows, __global const int *tables,
-                           __constant int4 *matrix, int nothing, int transparent, __global int *missing,
-                           __global float *errors, __global int *state, uint stride, ulong plane)
+                           __constant int4 *matrix, __global const float4 *entries, __global const INDEX *start,
+                           int nothing, int transparent, __global int *missing, __global float *errors,
+                           __global int *state, uint stride, ulong plane)
 {
     const uint x = (uint)get_global_id(0), y = (uint)get_global_id(1);
     if (x >= columns || y >= rows)
         return;
     const size_t i = (size_t)y * columns + x;
-#if CHANNELS == 1
-    const int4 color = (int4)(pixels[i], pixels[i], pixels[i], 255);
-#elif CHANNELS == 3
-    const int4 color = (int4)(pixels[3 * i], pixels[3 * i + 1], pixels[3 * i + 2], 255);
-#else
-    const int4 color = convert_int4(vload4(i, pixels));
-    if (color.w == 0) {
-        if (transparent < 0)
-            missing[0] = 1;
+    const int4 color = load_pixel(pixels, i);
+    if (is_transparent(color, transparent, missing))
         return;
-    }
-#endif
-    const int4 point = search_point(color, tables, matrix);
-    const uint phase = 4 * (y & 3) + (x & 3);
-    const size_t cell = phase * plane + (size_t)((y >> 2) + MARGIN) * stride + (x >> 2) + MARGIN;
-    errors[cell] = (float)-point.x;
-    errors[cell + 17 * plane] = (float)-point.y;
-    errors[cell + 34 * plane] = (float)-point.z;
-#if DIMS == 4
-    errors[cell + 51 * plane] = (float)-point.w;
-#endif
-    state[cell] = nothing | (color.w == 255 ? OPAQUE : 0);
-}
-
-/* Gives entries to pixels that show nothing yet.
- * NDRange: 2-D, columns by rows of the picture, a work-item per pixel. start (rows, columns) INDEX; all else as in
- * begin_search. */
-__kernel void adopt_indices(__global const INDEX *start, uint columns, uint rows, __global const float4 *entries,
-                            __global float *errors, __global int *state, uint stride, ulong plane)
-{
-    const uint x = (uint)get_global_id(0), y = (uint)get_global_id(1);
-    if (x >= columns || y >= rows)
-        return;
+    const int entry = nothing < 0 ? start[i] : nothing;
+    const float4 error = entries[entry] - convert_float4(search_point(color, tables, matrix));
     const size_t cell = (4 * (y & 3) + (x & 3)) * plane + (size_t)((y >> 2) + MARGIN) * stride + (x >> 2) + MARGIN;
-    if (state[cell] == FIXED)
-        return;
-    const int entry = start[(size_t)y * columns + x];
-    const float4 shown = entries[entry];
-    errors[cell] += shown.x;
-    errors[cell + 17 * plane] += shown.y;
-    errors[cell + 34 * plane] += shown.z;
+    errors[cell] = error.x;
+    errors[cell + 17 * plane] = error.y;
+    errors[cell + 34 * plane] = error.z;
 #if DIMS == 4
-    errors[cell + 51 * plane] += shown.w;
+    errors[cell + 51 * plane] = error.w;
 #endif
-    state[cell] = entry | (state[cell] & OPAQUE);
+    state[cell] = entry | (color.w == 255 ? OPAQUE : 0);
 }
 
 /* Decides all pixels of one phase from the same errors.

@@ -18,7 +18,6 @@ from clquant.color.palette import Palette
 from clquant.color.spaces import Space
 from clquant.dithering import mixes
 from clquant.mapping.palette_on_device import PaletteOnDevice
-from clquant.runtime import Buffer
 
 SPECK = 60
 """Largest difference of a channel, in 8-bit levels, that is no speck whatever the palette."""
@@ -81,14 +80,8 @@ def speck(palette: Palette, space: Space) -> int:
 def on_the_device(on_device: PaletteOnDevice, plain: bool) -> dict[str, Any]:
     """Kernel arguments of a palette's bounds, by name; `plain` as in `bounds`."""
     palette, space = on_device.palette, on_device.space
-
-    def send() -> Buffer:
-        return on_device.scope.copy_of(bounds(palette, space, plain))
-
-    return {
-        "bounds": on_device.cached(("bounds", plain), send),
-        **penalty(on_device),
-    }
+    found = on_device.cached(("bounds", plain), lambda: on_device.scope.copy_of(bounds(palette, space, plain)))
+    return {"bounds": found, **penalty(on_device)}
 
 
 def penalty(on_device: PaletteOnDevice) -> dict[str, Any]:

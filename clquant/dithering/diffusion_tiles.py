@@ -50,13 +50,13 @@ class TileScan:
         self._form = given.form(session, VARIANTS)
         constants = {**on_device.constants(picture.channels), **given.constants(), **self._form.constants}
         self._in_turns = IN_TURNS if session.limits.is_cpu and not whole else 1
-        own: dict[str, int] = {
+        constants |= {
             "DEPTH": given.filter.depth,
             "SERPENTINE": int(given.serpentine),
             "TILE_MAJOR": int(session.limits.is_cpu),
             "IN_TURNS": self._in_turns,
         }
-        self._kernel = session.program(FILE, **constants, **own).kernel("diffuse_tiles")
+        self._kernel = session.program(FILE, **constants).kernel("diffuse_tiles")
         self._state = scope.zeros(self._error_bytes(1)) if whole else None
 
     @property

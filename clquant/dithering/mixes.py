@@ -32,12 +32,9 @@ MIX = np.dtype(
     {
         "names": ["weights", "square", "spread", "entry", "least"],
         "formats": [(np.int32, 4), np.int64, np.int64, np.int32, np.int32],
-        "offsets": [0, 16, 24, 32, 36],
         "itemsize": 48,
     }
 )
-
-Int = npt.NDArray[np.int64]
 
 
 def mixes(palette: Palette, space: Space) -> npt.NDArray[np.void]:
@@ -64,42 +61,23 @@ def mixes(palette: Palette, space: Space) -> npt.NDArray[np.void]:
     return found
 
 
-def mixes_in_lanes(palette: Palette, space: Space) -> npt.NDArray[np.void]:
-    """`mixes` as (k, blocks) of `Mixes` of `cl/dithering/ordered_lanes.cl`."""
+def mixes_in_lanes(palette: Palette, space: Space) -> npt.NDArray[np.uint32]:
+    """`mixes` as (k, blocks, rows, `LANES`), a `Mixes` of `cl/dithering/ordered_lanes.cl` per block."""
     found = mixes(palette, space)
     entry = np.maximum(found["entry"], 0)
     light = space.coordinates(palette.rgba()) @ np.array((*space.definition.lightness, ALPHA_LIGHTNESS)[: space.dims])
-    values = space.values(palette.rgba()).astype(np.int32)[:, : space.dims]
+    values = space.values(palette.rgba()).astype(np.int64)[:, : space.dims]
     if space.alpha:
         values[:, :3] = values[:, :3] * values[:, 3:] // space.white
     step = values[entry] - values[:, None]
     gaps = np.maximum(abs(step), abs(step - step[..., 3:])) if space.alpha else abs(step)
-    numbers = {
-        "weights": found["weights"][..., : space.dims],
-        "square": found["square"],
-        "spread": found["spread"],
-        "entry": entry,
-        "least": 2 * found["least"] + (light[entry] < light[:, None]),
-        "gap": gaps.max(axis=2),
-        "values": values[entry],
-    }
-    k, neighbours = entry.shape
-    lanes = np.zeros((k, -(-neighbours // LANES)), lane_type(space.dims))
-    for name, given in numbers.items():
-        rows = np.zeros((k, lanes.shape[1] * LANES, lanes.dtype[name].shape[0]), np.int64)
-        rows[:, :neighbours] = given.reshape(k, neighbours, -1)
-        lanes[name] = rows.reshape(k, -1, LANES, rows.shape[2]).swapaxes(2, 3)
-    return lanes
-
-
-def lane_type(dims: int) -> np.dtype[np.void]:
-    """`Mixes` of `cl/dithering/ordered_lanes.cl`, whose size is a multiple of that of int8."""
-    wide = [("weights", np.int32, (dims, LANES)), *((name, np.int32, (1, LANES)) for name in ("square", "spread"))]
-    short = [
-        *((name, np.uint16, (1, LANES)) for name in ("entry", "least", "gap")),
-        ("values", np.uint16, (dims, LANES)),
-    ]
-    return np.dtype([*wide, *short, ("unused", np.uint8, -np.dtype([*wide, *short]).itemsize % 32)])
+    is_darker = light[entry] < light[:, None]
+    weights = np.moveaxis(found["weights"][..., : space.dims], 2, 0)
+    packed = (values[entry] << 8 * np.arange(space.dims)).sum(axis=2)
+    numbers = found["square"], found["spread"], entry << 14 | found["least"] << 1 | is_darker, gaps.max(axis=2), packed
+    rows = np.stack([*weights, *numbers], axis=1)
+    lanes = np.pad(rows, ((0, 0), (0, 0), (0, -rows.shape[2] % LANES))).astype(np.uint32)
+    return np.ascontiguousarray(lanes.reshape(*rows.shape[:2], -1, LANES).swapaxes(1, 2))
 
 
 def _neighbours(axes: npt.NDArray[Any], order: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.int32]:

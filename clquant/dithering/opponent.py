@@ -81,15 +81,8 @@ def colors(space: Space, coordinates: npt.NDArray[np.int64], unit: int = 1) -> n
     factors = matrix(space).astype(object)
     shifted = coordinates.astype(object) * _UNIT
     shifted[:, :3] -= (factors[:3, 3] - _UNIT // 2) * unit
-    (a, b, c), (d, e, f), (g, h, i) = factors[:3, :3]
-    adjugate = np.array(
-        [
-            [e * i - f * h, c * h - b * i, b * f - c * e],
-            [f * g - d * i, a * i - c * g, c * d - a * f],
-            [d * h - e * g, b * g - a * h, a * e - b * d],
-        ],
-        object,
-    )
+    columns = factors[:3, :3].T
+    adjugate = np.stack([np.cross(columns[i - 2], columns[i - 1]) for i in range(3)])
     found = shifted.copy()
     found[:, :3] = _rounded(shifted[:, :3] @ adjugate.T, int(factors[0, :3] @ adjugate[:, 0]) * unit)
     if space.alpha:

@@ -12,7 +12,6 @@ from clquant import flow, params
 from clquant.color.palette import Palette
 from clquant.dithering import bounds, mixes, threshold_maps
 from clquant.dithering.registry import JobDither, register_dither
-from clquant.dithering.threshold_maps import MaskOnDevice
 from clquant.flow import Portion
 from clquant.mapping.nearest import launch_lanes
 from clquant.mapping.palette_on_device import PaletteOnDevice
@@ -106,7 +105,7 @@ class Ordered(Nearest):
         form = search_of(palette, channels, VARIANTS)
 
         def step(session: Session, scope: Scope, portion: Portion) -> None:  # noqa: ARG001
-            form.dither(scope, portion, MaskOnDevice(scope.copy_of(self.mask), len(self.mask), self.strength))
+            form.dither(scope, portion, self)
 
         return step
 
@@ -123,23 +122,27 @@ class PixelOrdered:
         """Return the neighbours of all entries as the kernel takes them."""
         return mixes.mixes(self._palette.palette, self._palette.space).view(np.int32)
 
-    def arguments(self, portion: Portion, mask: MaskOnDevice) -> dict[str, Any]:
+    def arguments(self, scope: Scope, portion: Portion, job: Ordered) -> dict[str, Any]:
         """Return the kernel's arguments beside those of the search and the pixels, by name."""
         palette = self._palette
         own = {
             "mixes": palette.cached((type(self), "mixes"), lambda: palette.scope.copy_of(self.mixes())),
             **bounds.penalty(palette),
-            **mask.arguments(portion.picture.width, portion.row0),
+            "width": np.uint32(portion.picture.width),
+            "first_row": np.uint32(portion.row0),
+            "mask": scope.copy_of(job.mask),
+            "side": np.uint32(len(job.mask)),
+            "strength": np.int32(job.strength),
         }
-        if mask.strength == 0:  # nearest entries stay, specks or not
+        if job.strength == 0:  # nearest entries stay, specks or not
             own["speck"] = np.int32(palette.space.white)
         return own
 
-    def dither(self, scope: Scope, portion: Portion, mask: MaskOnDevice) -> None:  # noqa: ARG002
+    def dither(self, scope: Scope, portion: Portion, job: Ordered) -> None:
         """Queue the dithering of rows of pixels."""
         palette, picture = self._palette, portion.picture
         items, group = (picture.width, portion.row1 - portion.row0), palette.session.tuned("mapping.group")
-        own = {**portion.arguments, **self.arguments(portion, mask)}
+        own = {**portion.arguments, **self.arguments(scope, portion, job)}
         palette.launch(FILE, "dither_ordered", picture.channels, items, group, own, True, True, **self._constants)
 
 
@@ -150,10 +153,10 @@ class LaneOrdered(PixelOrdered):
         """Return them in lanes; see `PixelOrdered.mixes`."""
         return mixes.mixes_in_lanes(self._palette.palette, self._palette.space)
 
-    def dither(self, scope: Scope, portion: Portion, mask: MaskOnDevice) -> None:
+    def dither(self, scope: Scope, portion: Portion, job: Ordered) -> None:
         """Queue a portion; see `PixelOrdered.dither`."""
         palette = self._palette
-        own = {"points": palette.points, "colors": palette.colors, **self.arguments(portion, mask)}
+        own = {"points": palette.points, "colors": palette.colors, **self.arguments(scope, portion, job)}
         memo = MEMO_BITS, MEMO_ENTRY_BYTES[palette.index_bytes]
         launch_lanes(palette, scope, LANE_FILE, "dither_ordered", portion, *memo, self._constants, **own)
 

@@ -28,8 +28,6 @@ LANES = 16
 CHUNK_ROWS = 32
 # Most cells of all planes of a channel together: offsets have 31 bits.
 MOST_CELLS = (1 << 31) - 1
-# The farthest that a kernel may look within the margins.
-MOST_REACH = 8
 
 # Phases in the order in which they are decided.
 ORDER = tuple(int(phase) for phase in np.argsort(bayer(2).ravel()))

@@ -67,11 +67,7 @@ class SearchDither(JobDither):
         params.choice("color_space", color_space, spaces.NAMES)
         passes = params.integer("passes", self.passes, 1, MOST_PASSES)
         sharpness = params.real("sharpness", self.sharpness, 0, MOST_SHARPNESS)
-        return Searched(palette, color_space, passes, partial(_kernel, sharpness))
-
-
-def _kernel(sharpness: float, most_error: int) -> npt.NDArray[np.int32]:
-    return eye_kernel(REACH, WIDTH, sharpness, most_error)
+        return Searched(palette, color_space, passes, partial(eye_kernel, REACH, WIDTH, sharpness))
 
 
 @dataclass(frozen=True, eq=False)

@@ -106,23 +106,18 @@ class ToggleSearch:
         self._chunk = CHUNK_ROWS if form is IN_LANES else layout.cells_down
         self._pixels: Buffer | None = None
         self._channels = 3
-
-    @property
-    def _picture(self) -> dict[str, Any]:
-        """Arguments of kernels that visit the picture's pixels, by name."""
-        layout = self.layout
-        return {
-            "columns": np.uint32(layout.columns),
-            "rows": np.uint32(layout.rows),
-            "errors": self.errors,
+        self._cells = {
             "state": self.state,
             "stride": np.uint32(layout.stride),
             "plane": np.uint64(layout.plane),
+            "transparent": np.int32(palette.transparent),
         }
 
-    def _pixel_constants(self, channels: int = 3) -> dict[str, Any]:
+    @property
+    def _constants(self) -> dict[str, Any]:
         return {
-            "CHANNELS": channels,
+            "DIMS": self._palette.space.dims,
+            "CHANNELS": self._channels,
             "INDEX": self._palette.index_type,
             "EXACT_TIES": 0,
             "CITY_BLOCK": 0,
@@ -130,37 +125,31 @@ class ToggleSearch:
             **self._palette.space.constants(),
         }
 
+    def _visit(self, kernel_name: str, rows: int, **own: Any) -> None:
+        """Queue a kernel with a work-item per pixel of so many rows."""
+        kernel = self._session.program(PORTABLE.file, **self._constants).kernel(kernel_name)
+        own |= {"columns": np.uint32(self.layout.columns), "rows": np.uint32(rows), **self._cells}
+        self._session.launch(kernel, (self.layout.columns, rows), self._group(kernel), **own)
+
     def begin(self, pixels: Buffer, channels: int, start: Buffer | None = None) -> None:
         """Queue the start: every pixel of (rows, columns, channels) takes its nearest entry, or the one of `start`."""
-        palette, layout = self._palette, self.layout
+        palette = self._palette
         self._pixels, self._channels = pixels, channels
-        constants = {"DIMS": palette.space.dims, **self._pixel_constants(channels)}
-        kernel = self._session.program(PORTABLE.file, **constants).kernel("begin_search")
-        self._session.launch(
-            kernel,
-            (layout.columns, layout.rows),
-            self._group(kernel),
+        self._visit(
+            "begin_search",
+            self.layout.rows,
             pixels=pixels,
             tables=palette.tables,
             matrix=palette.matrix,
-            nothing=np.int32(palette.count),
-            transparent=np.int32(palette.transparent),
+            entries=palette.entries,
+            start=palette.entries if start is None else start,
+            nothing=np.int32(palette.count if start is None else -1),
             missing=palette.missing,
-            **self._picture,
+            errors=self.errors,
         )
-        if start is not None:
-            adopt = self._session.program(PORTABLE.file, **constants).kernel("adopt_indices")
-            self._session.launch(
-                adopt,
-                (layout.columns, layout.rows),
-                self._group(adopt),
-                start=start,
-                entries=palette.entries,
-                **self._picture,
-            )
-            return
-        # The error of a pixel that shows nothing is minus itself: the entry nearest to 0 minus that is its own nearest.
-        self._decide(np.ones((1, 1), np.int32))
+        if start is None:
+            # The error of a pixel that shows nothing is minus itself: the entry nearest to 0 minus that is its nearest.
+            self._decide(np.ones((1, 1), np.int32))
 
     def improve(self) -> None:
         """Queue one pass: every pixel takes the entry that lowers the visible error most."""
@@ -173,22 +162,18 @@ class ToggleSearch:
         for phase in ORDER:
             taps.append(self._steps.taps(phase, kernel))
             steps.append((phase, *self._steps.step(phase)))
-        constants = {"DIMS": palette.space.dims, **self._pixel_constants(self._channels)}
-        toggle = self._session.program(self._form.file, **constants).kernel("toggle_phase")
+        toggle = self._session.program(self._form.file, **self._constants).kernel("toggle_phase")
         sent = self._scope.copy_of(np.concatenate(taps))
         first = np.cumsum([0, *map(len, taps)])
         shift = int(kernel[len(kernel) // 2, len(kernel) // 2]).bit_length() - 1
         across = -(-layout.cells_across // self._cells_per_item)
         fixed = {
+            **self._cells,
             "errors": self.errors,
-            "state": self.state,
             "columns": np.uint32(layout.cells_across),
-            "stride": np.uint32(layout.stride),
-            "plane": np.uint64(layout.plane),
             "entries": palette.entries,
             "norms": palette.norms,
             "colors": np.int32(palette.count),
-            "transparent": np.int32(palette.transparent),
             "taps": sent,
             "shift": np.int32(shift),
             "pixels": self._pixels,
@@ -219,23 +204,7 @@ class ToggleSearch:
 
     def store(self, out: Buffer, first_row: int, rows: int, offset: int = 0) -> None:
         """Queue the writing of palette indices to `out`, from its index `offset` on."""
-        palette, layout = self._palette, self.layout
-        constants = {"DIMS": palette.space.dims, **self._pixel_constants(self._channels)}
-        kernel = self._session.program(PORTABLE.file, **constants).kernel("store_indices")
-        self._session.launch(
-            kernel,
-            (layout.columns, rows),
-            self._group(kernel),
-            state=self.state,
-            stride=np.uint32(layout.stride),
-            plane=np.uint64(layout.plane),
-            transparent=np.int32(palette.transparent),
-            out=out,
-            columns=np.uint32(layout.columns),
-            rows=np.uint32(rows),
-            first_row=np.uint32(first_row),
-            offset=np.uint64(offset),
-        )
+        self._visit("store_indices", rows, out=out, first_row=np.uint32(first_row), offset=np.uint64(offset))
 
     def _group(self, kernel: Any) -> tuple[int, int]:
         return self._session.work_group_size(kernel, GROUP[0]), 1

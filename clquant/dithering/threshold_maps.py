@@ -1,49 +1,17 @@
-"""Dither masks: Bayer's matrices, and blue noise by void-and-cluster.
-
-`python -m clquant.dithering.threshold_maps FILE` makes the mask that the package ships (`blue_noise.npz`).
-"""
+"""Dither masks: Bayer's matrices, and blue noise, which `python -m training.blue_noise` makes."""
 
 from __future__ import annotations
 
 import functools
 import importlib.resources
-import sys
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from clquant.runtime import Buffer
 
 Mask = npt.NDArray[np.int32]
 
 ORDERED = {"blue-noise": ("blue-noise", 8), "bayer": ("bayer", 8), **{f"bayer{n}": ("bayer", n) for n in (2, 4, 8, 16)}}
 """The mask and size that each name of an ordered dither stands for."""
-
-SIDE = 64
-SEED = 1
-SIGMA = 1.5  # Ulichney's width of the filter
-FIRST_SHARE = 10  # one pixel in this many is set at first
-
-
-@dataclass(frozen=True)
-class MaskOnDevice:
-    """A mask, (side, side) int32, and how strongly it dithers, in 1/256."""
-
-    numbers: Buffer
-    side: int
-    strength: int
-
-    def arguments(self, width: int, first_row: int) -> dict[str, Any]:
-        """Arguments of `cl/dithering/ordered.cl` from `width` on; `first_row` is the band's place in its picture."""
-        return {
-            "width": np.uint32(width),
-            "first_row": np.uint32(first_row),
-            "mask": self.numbers,
-            "side": np.uint32(self.side),
-            "strength": np.int32(self.strength),
-        }
 
 
 def bayer(order: int) -> Mask:
@@ -57,80 +25,9 @@ def bayer(order: int) -> Mask:
     return mask
 
 
-def void_and_cluster(side: int, seed: int) -> Mask:
-    """A blue-noise mask, (side, side) int32, each of 0..side^2 - 1 once: every level set is spread evenly.
-
-    The filter is in integers, so a seed gives the same mask everywhere; ties go to the first pixel in reading order.
-    R. Ulichney, "The void-and-cluster method for dither array generation", Proc. SPIE 1913 (1993). His phase III looks
-    for the tightest cluster of zeros; with a filter whose sum is constant that is the largest void of ones.
-    """
-    pattern = _Pattern(side)
-    first = np.random.Generator(np.random.Philox(seed)).permutation(side * side)[: side * side // FIRST_SHARE]
-    for place in first:
-        pattern.put(int(place))
-    while True:  # phase 0: move pixels from the tightest cluster into the largest void until nothing changes
-        cluster = pattern.tightest_cluster()
-        pattern.take(cluster)
-        void = pattern.largest_void()
-        pattern.put(void)
-        if void == cluster:
-            break
-    rank = np.empty(side * side, np.int32)
-    initial = pattern.copy()
-    ones = int(pattern.set.sum())
-    for value in range(ones - 1, -1, -1):
-        cluster = initial.tightest_cluster()
-        initial.take(cluster)
-        rank[cluster] = value
-    for value in range(ones, side * side):
-        void = pattern.largest_void()
-        pattern.put(void)
-        rank[void] = value
-    return rank.reshape(side, side)
-
-
-class _Pattern:
-    """Set pixels on a torus, and how crowded each place is."""
-
-    def __init__(self, side: int) -> None:
-        self.side = side
-        self.set = np.zeros(side * side, bool)
-        self.energy = np.zeros((side, side), np.int64)
-        apart = np.minimum(np.arange(side), side - np.arange(side)).astype(np.float64)
-        bell = np.exp(-(apart[:, None] ** 2 + apart[None] ** 2) / (2 * SIGMA**2))
-        self._bell = np.tile(np.rint(bell * 2**40).astype(np.int64), (2, 2))
-
-    def copy(self) -> _Pattern:
-        twin = _Pattern(self.side)
-        twin.set, twin.energy = self.set.copy(), self.energy.copy()
-        return twin
-
-    def _around(self, place: int) -> npt.NDArray[np.int64]:
-        row, column = divmod(place, self.side)
-        return self._bell[self.side - row : 2 * self.side - row, self.side - column : 2 * self.side - column]
-
-    def put(self, place: int) -> None:
-        self.set[place] = True
-        self.energy += self._around(place)
-
-    def take(self, place: int) -> None:
-        self.set[place] = False
-        self.energy -= self._around(place)
-
-    def tightest_cluster(self) -> int:
-        return int(np.where(self.set, self.energy.ravel(), -1).argmax())
-
-    def largest_void(self) -> int:
-        return int(np.where(self.set, np.iinfo(np.int64).max, self.energy.ravel()).argmin())
-
-
 @functools.cache
 def shipped_mask() -> Mask:
-    """The (64, 64) blue-noise mask that comes with the package: ``void_and_cluster(64, 1)``."""
+    """The (64, 64) blue-noise mask that comes with the package (`training.blue_noise`)."""
     source = importlib.resources.files("clquant") / "dithering" / "blue_noise.npz"
     with source.open("rb") as file, np.load(file) as arrays:
         return np.asarray(arrays["mask"], np.int32)
-
-
-if __name__ == "__main__":
-    np.savez_compressed(sys.argv[1], mask=void_and_cluster(SIDE, SEED).astype(np.uint16))

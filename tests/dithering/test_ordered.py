@@ -14,6 +14,7 @@ from clquant.palette import engine
 from clquant.quality import visual_error
 from clquant.runtime import InvalidArgument, InvalidType, force_tuning, open_session
 from tests.reference import ordered as reference
+from training import blue_noise
 
 
 @pytest.mark.small
@@ -144,7 +145,7 @@ def test_bayer_masks():
 def test_the_shipped_mask_is_what_the_script_makes():
     mask = threshold_maps.shipped_mask()
     assert np.array_equal(np.sort(mask.ravel()), np.arange(64 * 64))
-    assert np.array_equal(mask, threshold_maps.void_and_cluster(threshold_maps.SIDE, threshold_maps.SEED))
+    assert np.array_equal(mask, blue_noise.void_and_cluster(blue_noise.SIDE, blue_noise.SEED))
 
 
 def test_blue_noise_has_little_power_at_low_frequencies():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from clquant import runtime
-from clquant.dithering.wavefront import tiles_of, waves
+from clquant.dithering.diffusion_waves import tiles_of, waves
 
 STRIPS = (8, 4, 2, 1)  # that a tile may have, besides all of a picture's
 LAG = 2  # pixels that a row is behind the one above
