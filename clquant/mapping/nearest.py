@@ -64,7 +64,7 @@ def launch_lanes(
     kernel = session.program(file, **palette.constants(portion.picture.channels), **constants).kernel(kernel_name)
     most = session.limits.max_alloc // entry_bytes
     items = items_of(session, portion.count)
-    useful = min(most, 8 * portion.count // items)
+    useful = min(most, 2 * portion.count // items)
     bits = next(b for b in range(memo_bits, 0, -1) if b == 1 or 1 << 3 * b <= useful)
     items = max(1, min(items, most >> 3 * bits))
     memo = scope.empty((entry_bytes << 3 * bits) * items)
