@@ -76,6 +76,8 @@ def test_most_columns_are_those_of_vectors() -> None:
         lambda rows: clquant.quantize(rows, 4, dither=True),
         lambda rows: clquant.quantize(rows, ["black", "white"]),
         clquant.dominant_colors,
+        lambda rows: clquant.animate([rows, rows], 4),
+        lambda rows: list(clquant.video.frames([rows])),
         lambda rows: clquant.KMeansPalette(4).fit([np.zeros((8, 8, 3), np.uint8), rows]),
     ],
 )
