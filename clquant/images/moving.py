@@ -98,3 +98,11 @@ def _delay(image: PIL.Image.Image) -> int:
     except (TypeError, ValueError, OverflowError):
         milliseconds = 0
     return milliseconds if milliseconds > 0 else DEFAULT_DELAY_MS
+
+
+def bounds(mask: npt.NDArray[np.bool_]) -> tuple[slice, slice]:
+    """The smallest rectangle, as (rows, columns), around what is set; one pixel where nothing is."""
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    if not len(rows):
+        return slice(0, 1), slice(0, 1)
+    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)

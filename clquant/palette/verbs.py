@@ -9,13 +9,13 @@ import numpy.typing as npt
 
 from clquant import flow, params
 from clquant.color import spaces
-from clquant.color.formats.shown import bounds
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
 from clquant.dithering.registry import Ditherer, find_dither, job_of
 from clquant.flow.file_sinks import About
 from clquant.flow.result_files import writing
 from clquant.images import ImageLike, read_parts, refuse_rows
+from clquant.images.moving import bounds
 from clquant.mapping import lookup
 from clquant.mapping.palette_on_device import METRICS
 from clquant.mapping.pipeline import Colored, Nearest, NearestColors

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
-from clquant.color.formats.shown import About, Shown
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
 from clquant.images import ImageLike, materialize
 from clquant.palette import engine
 from clquant.runtime import InvalidArgument, InvalidType, Progress, ProgressCallback
+from clquant.video.shown import About, Shown
 from clquant.video.writing import (
     Made,
     Packing,

@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
-from clquant.color.formats import gif
+from clquant.color.formats.gif import MAX_COLORS, OPAQUE_ALPHA
 from clquant.color.formats.parallel import ordered
-from clquant.color.formats.shown import About
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
 from clquant.dithering.registry import find_dither
@@ -29,8 +28,10 @@ from clquant.video.ahead import Spool, ahead
 from clquant.video.animation import Animation, Maker, Write
 from clquant.video.byte_search import within
 from clquant.video.frames import Frames, resized
+from clquant.video.gif import MAX_PLAYS
 from clquant.video.hold import MOST_AHEAD, Held, held
 from clquant.video.kept import Kept
+from clquant.video.shown import About
 from clquant.video.writing import DELAYS_MS, Made, Packing
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def animate(
         dither=dither,
         color_space=color_space,
         delay_ms=delay_ms,
-        plays=params.integer("plays", source.plays if plays is None else plays, 0, gif.MAX_PLAYS),
+        plays=params.integer("plays", source.plays if plays is None else plays, 0, MAX_PLAYS),
         random_state=random_state,
         queue=queue,
         report=report,
@@ -239,8 +240,8 @@ class Reduction:
         from clquant.kmeans import KMeansPalette  # an engine, which most commands do without
 
         count = int(self.colors) if isinstance(self.colors, numbers.Integral) else 2
-        if count == gif.MAX_COLORS and (self.palettes == "frame" or self.quality < 100):
-            count = gif.MAX_COLORS - 1
+        if count == MAX_COLORS and (self.palettes == "frame" or self.quality < 100):
+            count = MAX_COLORS - 1
         return KMeansPalette(count, color_space=self.color_space, random_state=self.random_state, queue=self.queue)
 
     def about(self) -> About:
@@ -249,7 +250,7 @@ class Reduction:
         rgba = palettes[0].rgba() if len(palettes) == 1 else None
         if palettes:
             alphas = np.concatenate([palette.rgba()[:, 3] for palette in palettes])
-            holes, opaque = bool((alphas < gif.OPAQUE_ALPHA).any()), bool((alphas == 255).all())
+            holes, opaque = bool((alphas < OPAQUE_ALPHA).any()), bool((alphas == 255).all())
         else:
             holes, opaque = self.channels == 4, self.channels < 4
         return About(*self.size, self.plays, rgba, holes, opaque, reserve=True)

@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from clquant.color.formats import parallel, png
 from clquant.color.formats.png import bits_of
-from clquant.color.formats.shown import About, Shown, bounds
+from clquant.images.moving import bounds
 from clquant.runtime import InvalidArgument
+from clquant.video.shown import About, Shown
 
 _KEEP, _REPLACE = 0, 0  # dispose_op none, blend_op source
 _MAX_SHORT = 65535

@@ -16,9 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.color.formats import parallel
-from clquant.color.formats.gif import MAX_COLORS, MAX_DELAY, OPAQUE_ALPHA, Frame, with_one_hole
-from clquant.color.formats.shown import About, Shown, bounds
+from clquant.color.formats.gif import MAX_COLORS, OPAQUE_ALPHA, with_one_hole
+from clquant.images.moving import bounds
 from clquant.runtime import InvalidArgument
+from clquant.video.gif import MAX_DELAY, Frame
+from clquant.video.shown import About, Shown
 
 _OPAQUE = 1 << 24  # beside 24 bits of colour, so that none is 0
 

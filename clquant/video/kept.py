@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from clquant.color.formats.shown import bounds
-from clquant.images.moving import Frame
+from clquant.images.moving import Frame, bounds
 from clquant.video.ahead import Spool
 from clquant.video.hold import Held
 

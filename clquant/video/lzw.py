@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from clquant.color.formats import gif
-from clquant.color.formats.gif_frames import Drawn
 from clquant.runtime import CommandQueue, NoDeviceError, Session, default_queue, open_session, sibling_queue
+from clquant.video import gif
 from clquant.video.ahead import ahead
+from clquant.video.gif_frames import Drawn
 
 FILE = "video/lzw.cl"
 NEAR = 8

@@ -28,11 +28,3 @@ class About(NamedTuple):
     opaque: bool  # whether all have alpha 255
     comment: str = ""
     reserve: bool = False  # whether a GIF's tables get an entry for what does not change, so that all share one table
-
-
-def bounds(mask: npt.NDArray[np.bool_]) -> tuple[slice, slice]:
-    """The smallest rectangle, as (rows, columns), around what is set; one pixel where nothing is."""
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    if not len(rows):
-        return slice(0, 1), slice(0, 1)
-    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)

@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from clquant.color.formats import apng, parallel
+from clquant.color.formats import parallel
 from clquant.color.formats.names import LOSSLESS
-from clquant.color.formats.shown import About, Shown
 from clquant.runtime import InvalidArgument
+from clquant.video import apng
+from clquant.video.shown import About, Shown
 
 MAX_SIDE = 16383
 _HAS_ALPHA, _ANIMATED = 0x10, 0x02

@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
-from clquant.color.formats import apng, gif, gif_frames, webp
-from clquant.color.formats.shown import About, Shown
+from clquant.color.formats.gif import MAX_COLORS, OPAQUE_ALPHA
 from clquant.color.indexed import IndexedImage
 from clquant.images import files
 from clquant.runtime import InvalidArgument, InvalidType
+from clquant.video import apng, gif, gif_frames, webp
+from clquant.video.shown import About, Shown
 
 DELAYS_MS = 10, 10 * gif.MAX_DELAY
 ANIMATED = ("GIF", "PNG", "WEBP")
@@ -93,14 +94,14 @@ def write_any(file: BinaryIO, format: str, frames: Any, delay_ms: Any, plays: An
         raise InvalidArgument("frames are none; allowed: at least one")
     palette = _checked(first).palette
     alpha = palette.rgba()[:, 3]
-    indexed = format == "PNG" and len(palette) <= gif.MAX_COLORS
+    indexed = format == "PNG" and len(palette) <= MAX_COLORS
     height, width = first.shape
     about = About(
         width,
         height,
         plays,
         palette.rgba() if indexed else None,
-        bool((alpha < gif.OPAQUE_ALPHA).any()),
+        bool((alpha < OPAQUE_ALPHA).any()),
         bool((alpha == 255).all()),
         checked_comment(comment),
     )
@@ -150,7 +151,7 @@ def write_list(file: BinaryIO, format: str, given: list[Made], plays: int, comme
 def about_of(shape: tuple[int, int], palettes: list[npt.NDArray[np.uint8]], plays: int, comment: str = "") -> About:
     """Facts about all frames, given the (n, 4) palette of each."""
     alike = all(np.array_equal(rgba, palettes[0]) for rgba in palettes)
-    holes = any((rgba[:, 3] < gif.OPAQUE_ALPHA).any() for rgba in palettes)
+    holes = any((rgba[:, 3] < OPAQUE_ALPHA).any() for rgba in palettes)
     opaque = all((rgba[:, 3] == 255).all() for rgba in palettes)
     height, width = shape
     return About(width, height, plays, palettes[0] if alike else None, holes, opaque, comment)

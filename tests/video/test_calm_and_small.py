@@ -13,10 +13,9 @@ import pytest
 
 import clquant
 from clquant.cli import main
-from clquant.color.formats import gif
 from clquant.images.moving import Frame
 from clquant.runtime import InvalidArgument, open_session
-from clquant.video import animator, kept, lzw
+from clquant.video import animator, gif, kept, lzw
 from clquant.video.hold import held
 from tests.gif_decoder import decoded
 from tests.reference import hold as hold_reference

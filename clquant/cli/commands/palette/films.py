@@ -23,14 +23,13 @@ from clquant.cli.common import STDOUT, shown
 from clquant.cli.inputs import Inputs, Source
 from clquant.cli.loading import Loaded, piped
 from clquant.cli.outputs import Outputs
-from clquant.color.formats import gif_frames
 from clquant.color.formats.gif import MAX_COLORS, OPAQUE_ALPHA
-from clquant.color.formats.shown import About
 from clquant.color.palette import Palette
 from clquant.images import moving
 from clquant.runtime import ClquantError, InvalidArgument, Progress
-from clquant.video import animation, writing
+from clquant.video import animation, gif_frames, writing
 from clquant.video.ahead import Spool
+from clquant.video.shown import About
 
 ANIMATED_SUFFIXES = (".gif", ".png", ".apng", ".webp")
 STILL_SUFFIX = ".png"
