@@ -79,12 +79,12 @@ Answer answer_of(int4 error, int4 color, int first, int off, __global const Mixe
     mixes += BLOCKS * first;
     for (int b = 0; b < BLOCKS; b++) {
         share[b] = shares(errors, mixes + b);
-        int8 drawn = share[b] > 0;
-        if (off <= speck && any(mixes[b].gap > speck - off)) {
-            const long8 gain = convert_long8(min(share[b], 65536)) * convert_long8(mixes[b].square);
-            drawn &= (gaps(color, mixes + b) <= speck) | convert_int8(gain >= PENALTY * 65536L);
+        if (off <= speck && any(speck - off - mixes[b].gap)) {
+            const long8 gain = convert_long8(min(share[b], (int8)(65536))) * convert_long8(mixes[b].square);
+            const int8 is_small = convert_int8((gain - PENALTY * 65536L) >> 63L);
+            share[b] = ((speck - gaps(color, mixes + b)) & is_small) < 0 ? 0 : share[b];
         }
-        const long8 order = convert_long8(drawn) ? costs(share[b], mixes + b, LANES * b) : (long8)LONG_MAX;
+        const long8 order = convert_long8(share[b]) > 0 ? costs(share[b], mixes + b, LANES * b) : (long8)LONG_MAX;
         cost = order < cost ? order : cost;
     }
     const long4 four = cost.lo < cost.hi ? cost.lo : cost.hi;
