@@ -11,6 +11,7 @@
 #include "training/scores.h"
 
 #define LANES 16
+#define BITS (DEEP ? 16 : 8)
 
 #if DEEP
 typedef int16 operands_t;
@@ -69,17 +70,9 @@ __kernel void vq_encode_lanes(__global const value_t *image, const uint height, 
 #pragma unroll
             for (uint l = 0; l < LANES; ++l)
                 words[l] = block_word(image, height, width, row[l], column[l], w);
-#if DEEP
-            const ulong16 packed = vload16(0, words);
 #pragma unroll
             for (uint k = 0; k < 4; ++k)
-                block[v][4 * w + k] = 2 * CONVERT(packed >> (16 * k) & 0xffff);
-#else
-            const uint16 packed = vload16(0, words);
-#pragma unroll
-            for (uint k = 0; k < 4; ++k)
-                block[v][4 * w + k] = 2 * CONVERT(packed >> (8 * k) & 255);
-#endif
+                block[v][4 * w + k] = 2 * CONVERT(vload16(0, words) >> (BITS * k) & ((1 << BITS) - 1));
         }
     }
     for (uint start = 0; start < padded; start += SPAN) {

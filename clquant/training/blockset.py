@@ -44,21 +44,9 @@ class Piece:
     count: int = 0  # blocks that are there
 
 
-@dataclass(frozen=True)
-class _Spacing:
-    """Strided numbers: number i is i d + (i + turn) mod d."""
-
-    distance: int  # d
-    turn: int  # which of d consecutive numbers
-
-    def numbers(self, which: Any) -> Any:
-        """The numbers of some indices."""
-        return which * self.distance + (which + self.turn) % self.distance
-
-    def first_at(self, number: int) -> int:
-        """The index of the first number that is not below one."""
-        which = number // self.distance
-        return which + int(self.numbers(which) < number)
+def _strided(which: Any, distance: int, turn: int) -> Any:
+    """Number i of those that are one out of each `distance`, in turn."""
+    return which * distance + (which + turn) % distance
 
 
 class Blocks(abc.ABC):
@@ -85,10 +73,10 @@ class Blocks(abc.ABC):
         """Return sets of `size` strided blocks among those that have weight, beginning with other ones each."""
         able = None if self.weights is None else np.flatnonzero(self.weights)
         distance = (self.count if able is None else len(able)) // size
-        return [self._strided(scope, able, _Spacing(distance, turn), size) for turn in range(turns)]
+        return [self._every(scope, able, distance, turn, size) for turn in range(turns)]
 
-    def _strided(self, scope: Scope, able: Places | None, spacing: _Spacing, size: int) -> BlockSet:
-        numbers = spacing.numbers(np.arange(size))
+    def _every(self, scope: Scope, able: Places | None, distance: int, turn: int, size: int) -> BlockSet:
+        numbers = _strided(np.arange(size), distance, turn)
         return self._at(scope, numbers if able is None else able[numbers])
 
     @abc.abstractmethod
@@ -175,12 +163,16 @@ class BlockSet(Blocks):
     def _whole(self, scope: Scope) -> BlockSet:  # noqa: ARG002
         return self
 
-    def _strided(self, scope: Scope, able: Places | None, spacing: _Spacing, size: int) -> BlockSet:
+    def _every(self, scope: Scope, able: Places | None, distance: int, turn: int, size: int) -> BlockSet:
         if able is not None:
-            return super()._strided(scope, able, spacing, size)
-        chosen, numbers = BlockSet(self._session, scope, self.shape, size, None), (spacing.distance, spacing.turn)
-        for source, done, share, target in self._shares(chosen, spacing.numbers, spacing.first_at):
-            place = np.uint64(source * self._most), np.uint64(done), *map(np.uint32, (*numbers, share))
+            return super()._every(scope, able, distance, turn, size)
+
+        def first_at(row: int) -> int:
+            return row // distance + int(_strided(row // distance, distance, turn) < row)
+
+        chosen = BlockSet(self._session, scope, self.shape, size, None)
+        for source, done, share, target in self._shares(chosen, lambda i: _strided(i, distance, turn), first_at):
+            place = np.uint64(source * self._most), np.uint64(done), *map(np.uint32, (distance, turn, share))
             self._launch("vq_gather_every", share * self.shape.components, self.pieces[source].blocks, *place, *target)
         return chosen
 

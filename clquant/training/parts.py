@@ -48,14 +48,10 @@ class Worst:
         )
 
 
-def _added(found: Sequence[Any]) -> Any:
-    return sum(found[1:], start=found[0])
-
-
 # How the results of a method of some parts become one.
 MERGES: Mapping[str, Callable[[Sequence[Any]], Any]] = {
-    "sums": _added,
-    "squares": _added,
+    "sums": sum,
+    "squares": sum,
     "worst": functools.partial(functools.reduce, Worst.worse),
 }
 
@@ -79,8 +75,7 @@ class Part:
         return {**self.__dict__, "session": None, "_on_device": None, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.Lock()
+        self.__dict__.update(state, _lock=threading.Lock())
 
     def __sizeof__(self) -> int:
         return self.pixels.nbytes + (0 if self.weights is None else self.weights.nbytes)

@@ -10,18 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import (
-    Buffer,
-    Kernel,
-    Limits,
-    LocalMemory,
-    PreparedLaunch,
-    Program,
-    Scope,
-    Session,
-    Variant,
-    cached_job,
-)
+from clquant.runtime import Buffer, Kernel, Limits, LocalMemory, PreparedLaunch, Scope, Session, Variant, cached_job
 from clquant.training.blocks import BlockShape, Rows
 
 MAX_CODEBOOK = 65536
@@ -188,7 +177,7 @@ class Search:
         blocks = 1 if count < 1 << 17 else max(1, min(4, 16 // words))
         room = min(self._session.limits.local_memory, _LOCAL_BYTES) // (words * _WORD_BYTES + self._score_bytes)
         tile = 1 << (max(1, min(room, 128)).bit_length() - 1)
-        program = self._program(constants, BLOCKS=blocks, TILE=tile)
+        program = self._session.program(self._variant.file, **constants, BLOCKS=blocks, TILE=tile)
         kernel = program.kernel("vq_encode")
         group = self._session.work_group_size(kernel, self._session.tuned("vq.group"))
         local = {"tile": LocalMemory(tile * words * _WORD_BYTES), "tile_bias": LocalMemory(tile * self._score_bytes)}
@@ -199,7 +188,8 @@ class Search:
         room = min(self._session.limits.local_memory, _LOCAL_BYTES) // 2 // (words * _WORD_BYTES)
         blocks = max(1, min(_WIDE_BLOCKS, room))
         held = blocks * words * _WORD_BYTES
-        kernel = self._program(constants, BLOCKS=blocks, TILE=1).kernel("vq_encode_wide")
+        program = self._session.program(self._variant.file, **constants, BLOCKS=blocks, TILE=1)
+        kernel = program.kernel("vq_encode_wide")
         group = self._session.work_group_size(kernel, self._session.tuned("vq.group"))
         scores = LocalMemory(self._score_bytes * group)
         local = {"held": LocalMemory(held), "scores": scores, "places": LocalMemory(4 * group)}
@@ -208,11 +198,9 @@ class Search:
     def _in_lanes(self, count: int, constants: dict[str, Any]) -> _Launch:
         components = self._shape.components
         vectors = 4 if components <= 16 else 2 if components <= _REGISTER_COMPONENTS else 1
-        kernel = self._program(constants, VECTORS=vectors, SPAN=_SPAN).kernel("vq_encode_lanes")
+        program = self._session.program(self._variant.file, **constants, VECTORS=vectors, SPAN=_SPAN)
+        kernel = program.kernel("vq_encode_lanes")
         return kernel, -(-count // (_LANES * vectors)), 1, {}
-
-    def _program(self, constants: dict[str, Any], **more: int) -> Program:
-        return self._session.program(self._variant.file, **constants, **more)
 
     def _set_tile(self, most: int) -> None:
         """Set the number of codewords in local memory at a time, and the scale by which keys are exact."""

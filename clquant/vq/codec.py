@@ -291,7 +291,10 @@ class VQCodec(Estimator):
         refuse_rows(image)
         if not hasattr(file, "write"):
             raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for writing")
-        Compressor.of(coder, self.state_size, self.tolerance).write(file, image, embed, report, memory)
+        most_states = min(clvq_format.MAX_STATE_SIZE, len(coder.rows))
+        states = params.integer("state_size", self.state_size, 0, most_states)
+        tolerance = int(params.real("tolerance", self.tolerance, 0, 65025) * coder.shape.components)
+        Compressor(coder, states, tolerance).write(file, image, embed, report, memory)
 
     def decompress(
         self,

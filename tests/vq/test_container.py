@@ -346,7 +346,7 @@ def test_what_no_writer_makes_is_refused(tmp_path: pathlib.Path) -> None:
     stored = pytest.importorskip("clquant.vq.container.stored")
     made.save(tmp_path / "book.clvq")
     with pytest.raises(FormatError, match=r"book\.clvq.*holds a codebook and no picture"):
-        stored.StoredPicture(tmp_path / "book.clvq", None, 9)
+        stored.decompressed(tmp_path / "book.clvq", max_pixels=9)
 
 
 class _Bytes(bytes):

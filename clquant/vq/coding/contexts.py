@@ -22,7 +22,6 @@ _FREE_ENTRIES, _ENTRIES_PER_PIXEL = 1 << 18, 64
 _MOST_KEPT_ENTRIES = 1 << 20  # of tables that stay on the device after their job, from a file's own codebook
 _FALLS = (-12, -7, -4, -2, -1, 0, 1, 2, 3, 4, 6, 9, 13, 20, 32, 56)  # of a curve from bin to bin
 RARITY_UNIT = 4  # eighths of a bit
-
 _SIDE_COMPONENTS = 12  # at most, of a side, that the coding order looks at
 
 Curves = npt.NDArray[np.uint8]
@@ -69,11 +68,6 @@ class ContextShape:
     def constants(self) -> dict[str, int]:
         """The constants of `cl/vq/coding/buckets.h`."""
         return {"BUCKET": self.bucket, "MOST_BUCKETS": self.most_buckets}
-
-    @property
-    def smallest_part(self) -> int:
-        """Codewords of the parts that the coding order is made of, if not `by_pairs`."""
-        return min(self.bucket, 1 << self.shift) if self.shift else self.bucket
 
 
 @dataclass(frozen=True)
@@ -174,7 +168,7 @@ def coding_order(codebook: Codebook, block: BlockShape, shape: ContextShape) -> 
     edges = (edge.reshape(shape.size, -1) for edge in (book[:, 0], book[:, :, 0], book[:, -1], book[:, :, -1]))
     looked_at = [edge[:, :: -(-edge.shape[1] // _SIDE_COMPONENTS)] for edge in edges]
     sides = np.concatenate(looked_at, axis=1)
-    smallest = shape.smallest_part
+    smallest = min(shape.bucket, 1 << shape.shift) if shape.shift else shape.bucket
     begins = np.zeros(1, np.int64)
     while True:
         counts = np.diff(begins, append=shape.size)

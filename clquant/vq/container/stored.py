@@ -6,6 +6,7 @@ import contextlib
 import copy
 import os
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -19,47 +20,6 @@ from clquant.vq.codec import VQCodec
 from clquant.vq.coding.bands import BandLayout
 from clquant.vq.container import clvq_format, writing
 from clquant.vq.container.reading import codebook_of
-
-
-class StoredPicture:
-    """A picture of (H, W) or (H, W, C) uint8; `codec` has the codebook if the file does not hold it."""
-
-    def __init__(self, path: str | os.PathLike[str], codec: VQCodec | None, max_pixels: int) -> None:
-        self._path = os.path.abspath(files.path_of(path))
-        if codec is not None and not isinstance(codec, VQCodec):
-            raise InvalidType(f"codec is {params.shown(codec)}; allowed: VQCodec or None")
-        self._codec = VQCodec() if codec is None else copy.copy(codec).set_params(queue=None)
-        self._max_pixels = params.integer("max_pixels", max_pixels, 1)
-        with self._opened() as file:
-            reader = clvq_format.Reader(file, self._max_pixels)
-            if reader.header.kind == clvq_format.CODEBOOK:
-                raise FormatError("this .clvq file holds a codebook and no picture; allowed: files of pictures")
-            codebook_of(reader, self._codec)
-        header = reader.header
-        self.shape = header.shape if header.channels == 1 else (*header.shape, header.channels)
-        self.band_rows = BandLayout(*header.table_shape).rows * header.block.rows
-
-    def read(self, place: tuple[slice, ...]) -> npt.NDArray[np.uint8]:
-        """Return whole rows, given by slices of all axes."""
-        rows = place[0].start, place[0].stop
-        try:
-            with self._opened() as file:
-                return self._codec.decompress_from(file, max_pixels=self._max_pixels, rows=rows)
-        except ClquantError as error:
-            error.args = (f"rows {rows[0]} to {rows[1] - 1}: {error}", *error.args[1:])
-            raise
-
-    @contextlib.contextmanager
-    def _opened(self) -> Iterator[BinaryIO]:
-        """Open the file; errors begin with its path."""
-        try:
-            with open(self._path, "rb") as file:
-                yield file
-        except OSError as error:
-            raise FileError(f"cannot read {self._path!r}: {error.strerror or error}") from error
-        except (FormatError, NotFittedError, InvalidArgument) as error:
-            error.args = (f"{self._path!r}: {error}", *error.args[1:])
-            raise
 
 
 def decompressed(
@@ -89,7 +49,41 @@ def decompressed(
         As `VQCodec.decompress_from`, or if an argument is not allowed; damage after the file's head is found
         when chunks are computed.
     """
-    stored = StoredPicture(path, codec, max_pixels)
-    width = stored.shape[1]
-    rows = stored.band_rows * max(writing.PIXELS_AT_ONCE // (stored.band_rows * width), 1)
-    return dask_executor().read_later(stored.read, stored.shape, np.uint8, [rows, width])
+    name, most = os.path.abspath(files.path_of(path)), params.integer("max_pixels", max_pixels, 1)
+    if codec is not None and not isinstance(codec, VQCodec):
+        raise InvalidType(f"codec is {params.shown(codec)}; allowed: VQCodec or None")
+    own = VQCodec() if codec is None else copy.copy(codec).set_params(queue=None)
+    with _opened(name) as file:
+        reader = clvq_format.Reader(file, most)
+        header = reader.header
+        if header.kind == clvq_format.CODEBOOK:
+            raise FormatError("this .clvq file holds a codebook and no picture; allowed: files of pictures")
+        codebook_of(reader, own)
+    shape = header.shape if header.channels == 1 else (*header.shape, header.channels)
+    high = BandLayout(*header.table_shape).rows * header.block.rows
+    rows = high * max(writing.PIXELS_AT_ONCE // (high * shape[1]), 1)
+    return dask_executor().read_later(partial(_decoded_rows, name, own, most), shape, np.uint8, [rows, shape[1]])
+
+
+def _decoded_rows(path: str, codec: VQCodec, max_pixels: int, place: tuple[slice, ...]) -> npt.NDArray[np.uint8]:
+    """Decode whole rows, given by slices of all axes."""
+    rows = place[0].start, place[0].stop
+    try:
+        with _opened(path) as file:
+            return codec.decompress_from(file, max_pixels=max_pixels, rows=rows)
+    except ClquantError as error:
+        error.args = (f"rows {rows[0]} to {rows[1] - 1}: {error}", *error.args[1:])
+        raise
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    """Open a file; errors begin with its path."""
+    try:
+        with open(path, "rb") as file:
+            yield file
+    except OSError as error:
+        raise FileError(f"cannot read {path!r}: {error.strerror or error}") from error
+    except (FormatError, NotFittedError, InvalidArgument) as error:
+        error.args = (f"{path!r}: {error}", *error.args[1:])
+        raise

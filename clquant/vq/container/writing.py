@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant import flow, images, params
+from clquant import flow, images
 from clquant.flow.executors import on_collections
 from clquant.flow.file_sinks import About
 from clquant.runtime import InvalidArgument, Progress, Session, open_session
@@ -76,13 +76,6 @@ class Compressor:
     coder: BlockCoder
     state_size: int  # codewords of a state codebook, 0..255; 0 leaves every block its nearest codeword
     tolerance: int  # how much a block's squared error, summed over its components, may grow for a shorter code
-
-    @classmethod
-    def of(cls, coder: BlockCoder, state_size: Any, tolerance: Any) -> Compressor:
-        """One with the parameters of a codec."""
-        states = params.integer("state_size", state_size, 0, min(clvq_format.MAX_STATE_SIZE, len(coder.rows)))
-        allowed = params.real("tolerance", tolerance, 0, 65025)
-        return cls(coder, states, int(allowed * coder.shape.components))
 
     @on_collections(_spread_write)
     def write(self, file: Sink, image: images.ImageLike, embed: bool, progress: Progress, memory: Any) -> None:
