@@ -32,6 +32,9 @@ KINDS: dict[str, type[RowQuantizer]] = {
 }
 ROWS = f"rows of numbers: {', '.join(files.SUFFIXES)}"
 _LABELS_AT_ONCE = 1 << 16
+Made = tuple[
+    tuple[int, ...], np.dtype[Any], Iterable[npt.NDArray[Any]]
+]  # an array's shape, its dtype, and its portions
 
 EPILOG = """examples:
   clquant vectors train rows.npy -n 1024 -o book.npz        k-means of rows (n, d)
@@ -101,7 +104,7 @@ def _train(args: argparse.Namespace) -> int:
     if is_plain and isinstance(model, CodeQuantizer):
         raise InvalidArgument(f"the output {shown(target)} cannot hold the codebooks of codes; allowed: {MODEL}")
     rows = _rows(source)
-    weights = None if args.sample_weight is None else _weights(args.sample_weight)
+    weights = None if args.sample_weight is None else np.asarray(files.opened(pathlib.Path(args.sample_weight))[:])
     with common.progress_bar(args, "codebook") as progress:
         model.fit(rows, sample_weight=weights, progress=progress, memory=args.memory)
     if is_plain:
@@ -143,11 +146,6 @@ def _rows(source: Source) -> Any:
     return files.array_of(streams.read(), "standard input") if source.piped else pathlib.Path(source.path)
 
 
-def _weights(path: str) -> npt.NDArray[Any]:
-    found: npt.NDArray[Any] = np.asarray(files.opened(pathlib.Path(path))[:])
-    return found
-
-
 def _load(args: argparse.Namespace, path: str) -> Any:
     """The quantizer of a file, of whatever kind."""
     if path.lower().endswith(PLAIN):
@@ -161,24 +159,21 @@ def _load(args: argparse.Namespace, path: str) -> Any:
 def _encode(args: argparse.Namespace) -> int:
     model = _load(args, args.codebook)
 
-    def make(source: Source) -> tuple[tuple[int, ...], np.dtype[Any], Iterable[npt.NDArray[Any]]]:
+    def make(source: Source) -> Made:
         rows = read_rows(_rows(source))
         if isinstance(model, CodeQuantizer):
             width = code_bytes(len(model.codebooks_), (model.codebooks_.shape[1] - 1).bit_length())
-            return (
-                (rows.count, width),
-                np.dtype(np.uint8),
-                (np.asarray(model.encode(own)) for _, own in rows.portions()),
-            )
+            codes = (np.asarray(model.encode(own)) for _, own in rows.portions())
+            return (rows.count, width), np.dtype(np.uint8), codes
         return (rows.count,), np.dtype(np.int32), (model.predict(own) for _, own in rows.portions())
 
-    return _each(args, "codes", files.SUFFIXES, make)
+    return _each(args, "codes", make)
 
 
 def _decode(args: argparse.Namespace) -> int:
     model = _load(args, args.codebook)
 
-    def make(source: Source) -> tuple[tuple[int, ...], np.dtype[Any], Iterable[npt.NDArray[Any]]]:
+    def make(source: Source) -> Made:
         given = _rows(source)
         codes = files.opened(given) if isinstance(given, pathlib.Path) else given
         back = model.decode if isinstance(model, CodeQuantizer) else model.inverse_transform
@@ -186,7 +181,7 @@ def _decode(args: argparse.Namespace) -> int:
         dtype = back(np.asarray(codes[:0])).dtype
         return (codes.shape[0], model.n_features_in_), dtype, (back(own) for own in portions)
 
-    return _each(args, "rows", files.SUFFIXES, make)
+    return _each(args, "rows", make)
 
 
 def _portions(codes: Any) -> Iterable[npt.NDArray[Any]]:
@@ -196,38 +191,29 @@ def _portions(codes: Any) -> Iterable[npt.NDArray[Any]]:
     return (np.asarray(codes[i : i + _LABELS_AT_ONCE]) for i in range(0, codes.shape[0], _LABELS_AT_ONCE))
 
 
-def _each(
-    args: argparse.Namespace,
-    what: str,
-    suffixes: tuple[str, ...],
-    make: Callable[[Source], tuple[tuple[int, ...], np.dtype[Any], Iterable[npt.NDArray[Any]]]],
-) -> int:
+def _each(args: argparse.Namespace, what: str, make: Callable[[Source], Made]) -> int:
     """Make an array of each input, portion by portion, and write it."""
-    sources = inputs.expand(args.inputs, frozenset(suffixes))
+    sources = inputs.expand(args.inputs, frozenset(files.SUFFIXES))
     places = Outputs(sources, common.files_read(args))
-    targets = places.each(args.output, lambda source: f"{source.stem}-{what}.npy", suffixes=suffixes)
+    targets = places.each(args.output, lambda source: f"{source.stem}-{what}.npy", suffixes=files.SUFFIXES)
     check_targets(args, targets)
 
     def work(item: batch.Item, _: None) -> batch.Finish:
         with item.working() as progress:
-            shape, dtype, portions = make(item.source)
-            _write(item.place, shape, dtype, portions, progress)
+            made = make(item.source)
+            _write(item.place, made, progress)
+        shape, dtype = made[:2]
         text = f"{item.source.relative} -> {shown(item.place)}: {' x '.join(map(str, shape))} {dtype}"
-        made: dict[str, Any] = {"shape": list(shape), "dtype": str(dtype), "seconds": item.seconds()}
-        text += f", {made['seconds']:.2f} s"
-        said = partial(common.say, args, text, input=item.source.path, output=item.target, **made)
+        record: dict[str, Any] = {"shape": list(shape), "dtype": str(dtype), "seconds": item.seconds()}
+        text += f", {record['seconds']:.2f} s"
+        said = partial(common.say, args, text, input=item.source.path, output=item.target, **record)
         return lambda: said
 
     return batch.run(args, list(zip(sources, targets, strict=True)), lambda *_: None, work)
 
 
-def _write(
-    target: str,
-    shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-    portions: Iterable[npt.NDArray[Any]],
-    progress: Callable[[int, int], object],
-) -> None:
+def _write(target: str, made: Made, progress: Callable[[int, int], object]) -> None:
+    shape, dtype, portions = made
     if target == STDOUT:
         stream = io.BytesIO()
         np.save(stream, np.concatenate([np.empty((0, *shape[1:]), dtype), *portions]))
