@@ -37,7 +37,7 @@ _BANDS_OF_CHUNKS, _BANDS_READ_AHEAD = 8 / 3, 4
 _UNITS = {"": 1, "b": 1} | {f"{letter}ib": 1 << 10 * n for n, letter in enumerate("kmgt", 1)}
 _UNITS |= {f"{letter}{end}": 10 ** (3 * n) for n, letter in enumerate("kmgt", 1) for end in ("", "b")}
 # Attributes of arrays in memory, those of other libraries and on other devices included.
-_IN_MEMORY = ("__dlpack__", "__array_interface__", "__cuda_array_interface__", "dims")
+_IN_MEMORY = ("__dlpack__", "__array_interface__", "__cuda_array_interface__")
 Window = tuple[tuple[int, int], tuple[int, int]]
 _MOST_MEMORY = 1 << 60
 # Each is looked up by its own name; of 256 x 256 pixels, 2^26 of them hold 2^42.
@@ -64,6 +64,8 @@ def is_lazy(source: Any) -> bool:
         return True
     # PIL images are decoded, and copied, for their `__array_interface__`.
     if isinstance(source, np.ndarray | Array | PIL.Image.Image) or any(hasattr(source, name) for name in _IN_MEMORY):
+        return False
+    if isinstance(getattr(source, "dims", None), tuple):  # xarray's; those of h5py are another thing
         return False
     return all(hasattr(source, name) for name in ("shape", "dtype", "__getitem__", "ndim")) and not is_dask(source)
 

@@ -106,6 +106,7 @@ def test_stores_that_people_have(tmp_path: pathlib.Path, picture: Any) -> None:
     mapped = np.memmap(tmp_path / "m.raw", np.uint8, "w+", shape=picture.shape)
     mapped[:] = picture
     for source in (stored, tmp_path / "a.zarr", str(tmp_path / "p.zarr"), tmp_path / "t.tif", mapped):
+        assert images.is_read_in_parts(source)
         assert np.array_equal(predict(source, SIX), whole)
         assert np.array_equal(images.read(source).array, picture)
     assert clquant.KMeansPalette(5).fit(tmp_path / "a.zarr").palette_ == clquant.KMeansPalette(5).fit(picture).palette_
@@ -115,8 +116,11 @@ def test_stores_that_people_have(tmp_path: pathlib.Path, picture: Any) -> None:
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "h.h5", "w") as file:
         source, out = file.create_dataset("x", data=picture), file.create_dataset("o", whole.shape, "u2")
+        assert images.is_read_in_parts(source)
         predict(source, SIX, out=out)
         assert np.array_equal(out[:], whole)
+    xarray = pytest.importorskip("xarray")
+    assert not images.is_read_in_parts(xarray.DataArray(picture, dims=("y", "x", "band")))
 
 
 def test_folders_may_hold_stores_of_every_format(tmp_path: pathlib.Path, picture: Any) -> None:
