@@ -1,15 +1,15 @@
 /* Parts of pictures side by side in one picture of RGBA. */
 
 /* Copies one part.
- * NDRange: 2-D, columns by rows of the part, a work-item per pixel. pixels (height, width, CHANNELS) uchar, read from
- * (row, column); atlas (.., atlas_width) uchar4, written from (atlas_row, atlas_column). */
-__kernel void place(__global const uchar *pixels, uint width, uint row, uint column, uint columns, uint rows,
+ * NDRange: 2-D, columns by rows of the part, a work-item per pixel. pixels (rows, width, CHANNELS) uchar, read from
+ * `column` on; atlas (.., atlas_width) uchar4, written from (atlas_row, atlas_column). */
+__kernel void place(__global const uchar *pixels, uint width, uint column, uint columns, uint rows,
                     __global uchar4 *atlas, uint atlas_width, uint atlas_row, uint atlas_column)
 {
     const uint x = (uint)get_global_id(0), y = (uint)get_global_id(1);
     if (x >= columns || y >= rows)
         return;
-    const size_t i = (size_t)(row + y) * width + column + x;
+    const size_t i = (size_t)y * width + column + x;
 #if CHANNELS == 1
     const uchar4 color = (uchar4)(pixels[i], pixels[i], pixels[i], 255);
 #elif CHANNELS == 3

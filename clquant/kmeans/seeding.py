@@ -106,10 +106,8 @@ class Sketcher:
         self._program = points_program(session, points.space, points.wide)
 
     def sketches(self, k: int) -> Iterator[Points]:
-        """Sketch by the coarsest grid with enough points for k centers, then by the finest; none of few points.
-
-        The finest has to have clearly fewer than all points. Each sketch is queued when it is asked for.
-        """
+        """Sketch by the coarsest grid with enough points for k centers, then by the finest; none of few points."""
+        # The finest has to have clearly fewer than all points. Each sketch is queued when it is asked for.
         least = max(SKETCH_POINTS * k, MIN_SKETCH)
         if self._points.n < least:
             return

@@ -158,18 +158,8 @@ def _place(session: Session, scope: Scope, part: Part, atlas: Buffer, where: tup
     kernel = session.program("spatial/atlas.cl", CHANNELS=part.picture.channels).kernel("place")
     rows = part.picture.upload(session, scope, part.row, part.row + part.rows)
     row, column, width = where
-    session.launch(
-        kernel,
-        (part.columns, part.rows),
-        (session.work_group_size(kernel, GROUP), 1),
-        pixels=rows,
-        width=np.uint32(part.picture.width),
-        row=np.uint32(0),
-        column=np.uint32(part.column),
-        columns=np.uint32(part.columns),
-        rows=np.uint32(part.rows),
-        atlas=atlas,
-        atlas_width=np.uint32(width),
-        atlas_row=np.uint32(row),
-        atlas_column=np.uint32(column),
-    )
+    numbers = {"atlas_row": row, "atlas_column": column, "atlas_width": width, "width": part.picture.width}
+    numbers |= {"column": part.column, "columns": part.columns, "rows": part.rows}
+    given = {name: np.uint32(number) for name, number in numbers.items()}
+    group = session.work_group_size(kernel, GROUP)
+    session.launch(kernel, (part.columns, part.rows), (group, 1), pixels=rows, atlas=atlas, **given)

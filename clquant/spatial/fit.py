@@ -11,6 +11,7 @@ from clquant import images, params
 from clquant.color import spaces
 from clquant.color.palette import Palette, checked_fixed, without
 from clquant.color.spaces import Space
+from clquant.color.values import as_rgba
 from clquant.dithering import opponent
 from clquant.dithering.eye import eye_kernel
 from clquant.dithering.phase_planes import PhasePlanes
@@ -105,7 +106,7 @@ class SpatialFit:
         points = opponent.points(space, found[which])
         pinned = opponent.points(space, solid)
         centers = centers_of(points, weights, pinned, k - len(solid), self._seed)[len(solid) :]
-        colors = _with_alpha(opponent.colors(space, centers))
+        colors = as_rgba(opponent.colors(space, centers))
         missing = k - len(solid) - len(colors)
         return np.concatenate([colors, found[np.arange(missing) * len(found) // max(missing, 1)]])
 
@@ -121,10 +122,4 @@ class SpatialFit:
                 search.improve()
             found = statistics(session, search, kernel, len(colors), space.dims)
         changes = best_changes(found, int(kernel[REACH, REACH]), free)
-        return _with_alpha(opponent.colors(space, opponent.points(space, colors) * UNIT + changes, UNIT))
-
-
-def _with_alpha(colors: Colors) -> Colors:
-    if colors.shape[1] == 4:
-        return colors
-    return np.concatenate([colors, np.full((len(colors), 1), 255, np.uint8)], axis=1)
+        return as_rgba(opponent.colors(space, opponent.points(space, colors) * UNIT + changes, UNIT))
