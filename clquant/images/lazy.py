@@ -250,7 +250,8 @@ def _tiled_tiff(path: str) -> Any | None:
     try:
         with tifffile.TiffFile(path) as file:
             page: Any = file.pages[0]
-            if not page.is_tiled or page.photometric.name not in ("RGB", "MINISBLACK") or int(page.planarconfig) != 1:
+            is_plain = page.photometric.name in ("RGB", "MINISBLACK") and page.samplesperpixel != 2  # gray with alpha
+            if not page.is_tiled or not is_plain or int(page.planarconfig) != 1:
                 return None
             sides, tile = (page.imagelength, page.imagewidth), (page.tilelength, page.tilewidth)
             check_claim(path, sides, tile)

@@ -51,24 +51,25 @@ def test_tiff(
     channels: int,
     planar: str,
 ) -> None:
-    values, path = pixels(rng, channels), tmp_path / "a.tif"
-    tifffile.imwrite(
-        path,
-        values.transpose(2, 0, 1) if planar == "separate" else values,
-        photometric="rgb" if channels > 2 else "minisblack",
-        planarconfig=planar,
-        byteorder=order,
-        bigtiff=channels == 3,
-        compression=compression,
-        predictor=predictor,
-        tile=tile,
-        rowsperstrip=None if tile else 5,
-        extrasamples=["unassalpha"] if channels in (2, 4) else None,
-    )
-    array = images.read(path.read_bytes(), max_bits=16).array
-    assert array.dtype == np.uint16
-    assert np.array_equal(array, shown(values))
-    assert np.array_equal(images.read(path, max_bits=16).array, array)
+    path = tmp_path / "a.tif"
+    for values in (pixels(rng, channels), (pixels(rng, channels) >> 8).astype(np.uint8)):
+        tifffile.imwrite(
+            path,
+            values.transpose(2, 0, 1) if planar == "separate" else values,
+            photometric="rgb" if channels > 2 else "minisblack",
+            planarconfig=planar,
+            byteorder=order,
+            bigtiff=channels == 3,
+            compression=compression,
+            predictor=predictor,
+            tile=tile,
+            rowsperstrip=None if tile else 5,
+            extrasamples=["unassalpha"] if channels in (2, 4) else None,
+        )
+        array = images.read(path.read_bytes(), max_bits=16).array
+        assert array.dtype == values.dtype
+        assert np.array_equal(array, shown(values))
+        assert np.array_equal(images.read_parts(path, max_bits=16).in_memory().array, array)
 
 
 def test_premultiplied_alpha(tmp_path: pathlib.Path, rng: np.random.Generator) -> None:

@@ -1,8 +1,9 @@
-"""Pictures of 16 bits that Pillow refuses, or reads wrongly or from 8 bits, as TIFF files that it reads whole.
+"""Pictures that Pillow refuses, or reads wrongly or from 8 bits, as TIFF files that it reads whole.
 
-These are TIFF with a plane for each channel, with gray and alpha, with premultiplied alpha, with 0 for white, with gray
-of 12 bits, and big-endian BigTIFF; PPM of more than 8 bits, and PAM. Pillow decodes gray of 16 bits exactly, so the
-planes of a TIFF, or the values of all its channels side by side, are given to it as gray pictures.
+These are TIFF of 16 bits with a plane for each channel, with gray and alpha, with premultiplied alpha, with 0 for
+white, with gray of 12 bits; of any bits big-endian BigTIFF, and a plane of gray beside one of alpha; PPM of more than 8
+bits, and PAM. Pillow decodes gray exactly, so the planes of a TIFF, or the values of all its channels side by side, are
+given to it as gray pictures.
 """
 
 from __future__ import annotations
@@ -122,17 +123,17 @@ def _is_special(directory: Directory) -> bool:
         return False
     if set(bits) == {12}:
         return channels == 1 and directory.order == "<" and not directory.is_big
+    is_split = directory.integer(_PLANAR) == _SEPARATE
+    if set(bits) in ({8}, {16}) and ((channels == 2 and is_split) or (directory.is_big and directory.order == ">")):
+        return True
+    premultiplied = channels == 4 and extra == _PREMULTIPLIED
     return set(bits) == {16} and (
-        (channels > 1 and directory.integer(_PLANAR) == _SEPARATE)
-        or channels == 2
-        or (channels == 4 and extra == _PREMULTIPLIED)
-        or photometric == _WHITE_IS_0
-        or (directory.is_big and directory.order == ">")
+        (channels > 1 and is_split) or channels == 2 or premultiplied or photometric == _WHITE_IS_0
     )
 
 
 def _tiff_values(data: bytes, directory: Directory) -> Values:
-    """The values of all channels, (H, W, C), 65535 white."""
+    """The values of all channels, (H, W, C), the largest white."""
     channels = directory.integer(_CHANNELS, 1)
     if directory.integers(_BITS) == (12,):
         deep = _gray(data, directory, 0, 1).astype(np.uint32)
@@ -143,9 +144,11 @@ def _tiff_values(data: bytes, directory: Directory) -> Values:
         values = _gray(data, directory, 0, channels).reshape(directory.integer(_HEIGHT), -1, channels)
         if directory.integer(_PREDICTOR, 1) == 2 and channels > 1:
             values = _added_up(values, directory.integer(_TILE_WIDTH) or values.shape[1])
+    if directory.integer(_BITS) == 8:
+        values = values.astype(np.uint8)
     if directory.integer(_PHOTOMETRIC) == _WHITE_IS_0:
         values = values.copy()
-        values[..., 0] = 65535 - values[..., 0]
+        values[..., 0] = np.iinfo(values.dtype).max - values[..., 0]
     if channels in (2, 4) and directory.integer(_EXTRA) == _PREMULTIPLIED:
         values = _divided_by_alpha(values)
     return values
@@ -193,9 +196,10 @@ def _added_up(differences: Values, width: int) -> Values:
 def _divided_by_alpha(values: Values) -> Values:
     """Colours that were multiplied by alpha, as they were; those of alpha 0 are black."""
     alpha = values[..., -1:].astype(np.uint64)
-    colors = (values[..., :-1] * np.uint64(65535) + alpha // 2) // np.maximum(alpha, 1)
-    plain = np.where(alpha > 0, np.minimum(colors, 65535), 0)
-    return np.concatenate([plain, alpha], axis=2).astype(np.uint16)
+    white = np.iinfo(values.dtype).max
+    colors = (values[..., :-1] * np.uint64(white) + alpha // 2) // np.maximum(alpha, 1)
+    plain = np.where(alpha > 0, np.minimum(colors, white), 0)
+    return np.concatenate([plain, alpha], axis=2).astype(values.dtype)
 
 
 def _little_endian(directory: Directory, tag: int) -> Field:
