@@ -126,14 +126,15 @@ class RowSource:
 
 
 def checked(rows: npt.NDArray[Any], first: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Rows of which the first has a number, if they are of a dtype and finite."""
+    """Rows of which the first has a number, in the machine's order of bytes, if they are of a dtype and finite."""
+    rows = rows.astype(rows.dtype.newbyteorder("="), copy=False)
     if rows.dtype != dtype:
         raise InvalidType(f"X gives rows of {rows.dtype} from row {first} on; allowed: those of its own dtype {dtype}")
     return finite(rows, first)
 
 
 def _made_of(work: Callable[[Any], Any], rows: npt.NDArray[Any], _: tuple[int, ...]) -> Any:
-    return work(rows)
+    return work(rows.astype(rows.dtype.newbyteorder("="), copy=False))
 
 
 def _of_chunk(

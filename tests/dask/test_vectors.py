@@ -29,7 +29,7 @@ def rows(dtype: Any) -> Any:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("dtype", [np.uint8, pytest.param(np.float32, marks=pytest.mark.full)])
+@pytest.mark.parametrize("dtype", [np.uint8, pytest.param(">f4", marks=pytest.mark.full)])
 def test_fits_are_those_of_one_process(dtype: Any, weighted: bool) -> None:
     given, weights = rows(dtype), np.arange(120) % 7 if weighted else None
     one = VectorQuantizer(9, refine=8, max_iter=6, n_init=2).fit(given, sample_weight=weights)
@@ -75,7 +75,7 @@ def test_errors_name_the_row_of_all() -> None:
         VectorQuantizer(4).fit(da.zeros(5))
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, pytest.param(np.float32, marks=pytest.mark.full)])
+@pytest.mark.parametrize("dtype", [np.uint8, pytest.param(">f4", marks=pytest.mark.full)])
 @pytest.mark.parametrize(
     "make",
     [
