@@ -10,15 +10,7 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.images import lazy
-from clquant.runtime import (
-    Array,
-    ClquantError,
-    CommandQueue,
-    InvalidArgument,
-    InvalidType,
-    Progress,
-    ProgressCallback,
-)
+from clquant.runtime import Array, CommandQueue, InvalidArgument, InvalidType, Progress, ProgressCallback
 from clquant.training.blockset import MAX_WEIGHT
 from clquant.training.search import MAX_CODEBOOK
 from clquant.training.training import Plan
@@ -310,7 +302,7 @@ class VectorQuantizer(RowQuantizer):
             start = read_rows(self.init)
             if (start.count, start.components) == (size, components):
                 return fixed.encode(finite(start.read(0, size), 0))
-        except ClquantError as error:
+        except (InvalidArgument, InvalidType) as error:
             raise InvalidArgument(f"init is {params.shown(self.init)}; {allowed}") from error
         raise InvalidArgument(f"init has the shape {(start.count, start.components)}; {allowed}")
 
