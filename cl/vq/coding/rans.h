@@ -49,6 +49,16 @@ inline uint sum_of_16(uint16 x)
     return four.x + four.y + four.z + four.w;
 }
 
+/* Sums of all components up to and with each. */
+inline uint16 running_sums(uint16 x)
+{
+    x += (uint16)(0, x.s0123, x.s4567, x.s89ab, x.scd, x.se);
+    x += (uint16)(0, 0, x.s0123, x.s4567, x.s89ab, x.scd);
+    x += (uint16)(0, 0, 0, 0, x.s0123, x.s4567, x.s89ab);
+    x += (uint16)(0, 0, 0, 0, 0, 0, 0, 0, x.s01234567);
+    return x;
+}
+
 /* The sum of the weights of some symbols. */
 inline uint sum_of_weights(__global const uchar *above, __global const uchar *left, uint symbols)
 {
@@ -164,13 +174,17 @@ inline Found symbol_at(__global const uchar *above, __global const uchar *left, 
     uint first = 0;
     while (first + 16 < symbols && spread_to(spread, begins[first / 16 + 1], first + 16) <= slot)
         first += 16;
-    uint weights[16], before = begins[first / 16], k = 0;
-    vstore16(joint_weights(above + first, left + first, symbols - first), 0, weights);
-    while (first + k + 1 < symbols && spread_to(spread, before + weights[k], first + k + 1) <= slot)
-        before += weights[k++];
+    const uint16 weights = joint_weights(above + first, left + first, symbols - first);
+    const uint16 firsts = running_sums(weights) - weights + begins[first / 16];
+    const uint16 cut = spread.top >= 15 ? firsts >> (spread.top - 15) : firsts << (15 - spread.top);
+    const uint16 starts = (cut * spread.ratio >> 16) + PLACES + first; /* as spread_to */
+    const uint there = min(symbols - first, 16u);
+    const uint last = sum_of_16(select((uint16)0, (uint16)1, (starts <= (uint16)slot) & (PLACES < (uint16)there))) - 1;
+    const uint before = sum_of_16(select((uint16)0, firsts, PLACES == (uint16)last));
+    const uint own = sum_of_16(select((uint16)0, weights, PLACES == (uint16)last));
     Found found;
-    found.symbol = first + k;
-    found.range = range_from(spread, before, weights[k], found.symbol, symbols);
+    found.symbol = first + last;
+    found.range = range_from(spread, before, own, found.symbol, symbols);
     return found;
 }
 #else
