@@ -36,7 +36,6 @@ class Rows:
 def in_small_bands(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bound so low that pictures of these tests take several bands."""
     monkeypatch.setattr(lazy, "memory_bytes", lambda _: SMALL)
-    monkeypatch.setattr("clquant.neuquant.engine.memory_bytes", lambda _: SMALL)
 
 
 def picture(rng: np.random.Generator, height: int, width: int, channels: int, colors: int, alpha: str) -> Any:
@@ -152,7 +151,6 @@ def test_walks_through_any_pictures_and_parts(sizes: Any, factor: int, memory: i
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("clquant.neuquant.engine._COPIES", 1 << 20)
         patch.setattr(lazy, "memory_bytes", lambda _: memory)
-        patch.setattr("clquant.neuquant.engine.memory_bytes", lambda _: memory)
         patch.setattr("clquant.neuquant.sequential.MOST_POINT_BYTES", memory)
         found = engine.fit(sources).palette_
     assert found == engine.fit(images).palette_
