@@ -33,10 +33,9 @@ from clquant.training.blocks import BlockShape, Codebook, check_block_shape
 from clquant.training.search import MAX_CODEBOOK, index_dtype, open_search
 from clquant.vq.decode import Decoder
 
+# Indices that the host has looked at sooner than a device with memory of its own has told what it found.
 CHECKED_ON_HOST = 1 << 16
-"""Indices that the host has looked at sooner than a device with memory of its own has told what it found."""
-MOST_SIDE = 2**31 - 1
-"""Of a picture that may be asked for; larger ones are refused before their digits are written out."""
+MOST_SIDE = 2**31 - 1  # of a picture that may be asked for; larger ones are refused before their digits are written
 
 Table = npt.NDArray[np.integer[Any]] | Array
 Image = npt.NDArray[np.uint8]

@@ -10,8 +10,7 @@ from clquant.runtime import Buffer, Scope, Session
 from clquant.training.blocks import BlockShape, Codebook
 from clquant.training.search import index_type
 
-MOST_BYTES = 256
-"""Of the pixels that a work-item writes, which it holds in registers."""
+MOST_BYTES = 256  # of the pixels that a work-item writes, which it holds in registers
 _RUN = 256  # blocks that a work-item of a CPU copies
 
 

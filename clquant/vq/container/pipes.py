@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 import numbers
+import os
 from collections.abc import Iterator
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
+from clquant.images import files
 from clquant.params import shown
-from clquant.runtime import ClquantError, FileError, InvalidType
+from clquant.runtime import ClquantError, FileError, FormatError, InvalidArgument, InvalidType, NotFittedError
 
 _PART = 1 << 20
 
@@ -60,6 +62,20 @@ def read_up_to(source: Source, size: int) -> bytes:
         pieces.append(piece)
         size -= len(piece)
     return b"".join(pieces)
+
+
+@contextlib.contextmanager
+def opened(path: files.PathLike) -> Iterator[BinaryIO]:
+    """Open a file to be read; errors begin with its path."""
+    name = os.fspath(files.path_of(path))
+    try:
+        with open(name, "rb") as file:
+            yield file
+    except OSError as error:
+        raise FileError(f"cannot read {name!r}: {error.strerror or error}") from error
+    except (FormatError, NotFittedError, InvalidArgument) as error:
+        error.args = (f"{name!r}: {error}", *error.args[1:])
+        raise
 
 
 @contextlib.contextmanager

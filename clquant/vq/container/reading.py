@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import math
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +34,7 @@ from clquant.vq.coding.contexts import ContextTables, open_contexts
 from clquant.vq.coding.learning import decode_model
 from clquant.vq.coding.repeats import Repeater
 from clquant.vq.container import clvq_format
+from clquant.vq.container.pipes import opened
 from clquant.vq.container.writing import chunks
 from clquant.vq.decode import Decoder
 
@@ -141,15 +140,12 @@ def check_rows(rows: Any, height: int) -> tuple[int, int]:
 
 def read_codebook(path: files.PathLike, queue: CommandQueue | None) -> Codebook:
     """The codebook that a file holds, beside a picture or alone; the file is checked to its end."""
-    data = files.read_bytes(path)
-    try:
-        reader = clvq_format.Reader(io.BytesIO(data), max_pixels=None, max_codebook=None)
+    with opened(path) as file:
+        reader = clvq_format.Reader(file, max_pixels=None, max_codebook=None)
         codebook = _stored(reader, queue)
         if codebook is None:
             raise FormatError("this .clvq file names a shared codebook and does not hold it")
         reader.check_rest()
-    except FormatError as error:
-        raise FormatError(f"{params.shown(os.fspath(path))}: {error}") from error
     return codebook
 
 

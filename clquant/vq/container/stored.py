@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import os
-from collections.abc import Iterator
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +13,11 @@ import numpy.typing as npt
 from clquant import params
 from clquant.flow.executors import dask_executor
 from clquant.images import files
-from clquant.runtime import ClquantError, FileError, FormatError, InvalidArgument, InvalidType, NotFittedError
+from clquant.runtime import ClquantError, FormatError, InvalidType
 from clquant.vq.codec import VQCodec
 from clquant.vq.coding.bands import BandLayout
 from clquant.vq.container import clvq_format, writing
+from clquant.vq.container.pipes import opened
 from clquant.vq.container.reading import codebook_of
 
 
@@ -53,7 +52,7 @@ def decompressed(
     if codec is not None and not isinstance(codec, VQCodec):
         raise InvalidType(f"codec is {params.shown(codec)}; allowed: VQCodec or None")
     own = VQCodec() if codec is None else copy.copy(codec).set_params(queue=None)
-    with _opened(name) as file:
+    with opened(name) as file:
         reader = clvq_format.Reader(file, most)
         header = reader.header
         if header.kind == clvq_format.CODEBOOK:
@@ -69,21 +68,8 @@ def _decoded_rows(path: str, codec: VQCodec, max_pixels: int, place: tuple[slice
     """Decode whole rows, given by slices of all axes."""
     rows = place[0].start, place[0].stop
     try:
-        with _opened(path) as file:
+        with opened(path) as file:
             return codec.decompress_from(file, max_pixels=max_pixels, rows=rows)
     except ClquantError as error:
         error.args = (f"rows {rows[0]} to {rows[1] - 1}: {error}", *error.args[1:])
-        raise
-
-
-@contextlib.contextmanager
-def _opened(path: str) -> Iterator[BinaryIO]:
-    """Open a file; errors begin with its path."""
-    try:
-        with open(path, "rb") as file:
-            yield file
-    except OSError as error:
-        raise FileError(f"cannot read {path!r}: {error.strerror or error}") from error
-    except (FormatError, NotFittedError, InvalidArgument) as error:
-        error.args = (f"{path!r}: {error}", *error.args[1:])
         raise
