@@ -118,7 +118,7 @@ def measure(state: np.ndarray, tones: np.ndarray, options: argparse.Namespace, s
     engine = PinwheelHalftoner(
         options.block, scan=options.scan, weights=as_tables(state, options.start), random_state=seed
     )
-    halftones = np.asarray(engine.transform(patches.reshape(-1, options.size)))
+    halftones = np.asarray(engine.transform(patches.reshape(-1, options.size, 1)))
     return seen_errors(patches, halftones.reshape(patches.shape))
 
 
