@@ -165,8 +165,8 @@ void take_turn(uint j, uint k, const Marks *marks)
 }
 
 /* Carries the swaps out: the t-th center that goes takes half of the untouched one of turn t + rank; the two are
- * set apart along the widest axis. A neighbour of one that goes moves to the mean of both. centers (DIMS, k_stride) holds the best centers
- * and is changed where they change: no two work-items write or read the same one. */
+ * set apart along the widest axis. A neighbour of one that goes moves to the mean of both. centers (DIMS, k_stride)
+ * holds the best centers and is changed where they change: no two work-items write or read the same one. */
 void swap_center(uint j, const Places *places, const Marks *marks, uint rank, CENTERS float *centers)
 {
     if (marks->merges[j] != 1)
