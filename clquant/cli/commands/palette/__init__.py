@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant import images, quality
+import clquant
+from clquant import images
 from clquant.cli import batch, common, executors, inputs, loading, streams
 from clquant.cli.batch import Item
 from clquant.cli.commands.palette import films
@@ -34,7 +35,6 @@ from clquant.images import decode, files
 from clquant.images.tiff.geo_files import GeoTiff
 from clquant.mapping.error import error_of
 from clquant.palette import engine
-from clquant.quality.squared_error import decibels
 from clquant.runtime import CommandQueue, InvalidArgument, PictureError
 
 HELP = "reduce pictures to a palette of few colours"
@@ -171,7 +171,7 @@ def _one(options: Options, shared: Palette | None, item: Item, loaded: Loaded | 
         result.palette.write(args.save_palette)
     if args.show:
         streams.show_picture(result)
-    specks = quality.speck_error(*_both_seen(picture, result.to_array())) if args.stats else None
+    specks = clquant.quality.speck_error(*_both_seen(picture, result.to_array())) if args.stats else None
     if args.stats and not common.wants_json(args):
         height, width = result.shape
         title = f"{streams.printable(str(item.source.relative))}, {width}x{height}, speck error {specks:.2f}"
@@ -276,11 +276,12 @@ def psnr(seen: Any, picture: Pixels, queue: CommandQueue, there: Any = None) -> 
     plain = there is not None and there.bits == 8 and there.channels == 3
     if isinstance(seen, IndexedImage):
         if plain and not seen.palette.has_alpha:
-            return decibels(error_of(there, seen.host_indices(), seen.palette, queue), 255.0)
+            error = error_of(there, seen.host_indices(), seen.palette, queue)
+            return clquant.quality.squared_error.decibels(error, 255.0)
         seen = seen.to_array()
     if plain and seen.shape == there.shape:
-        return float(quality.psnr(there, seen, queue=queue))
-    return float(quality.psnr(*_both_seen(picture, seen), queue=queue))
+        return float(clquant.quality.psnr(there, seen, queue=queue))
+    return float(clquant.quality.psnr(*_both_seen(picture, seen), queue=queue))
 
 
 def report(
