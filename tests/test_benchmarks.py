@@ -219,6 +219,7 @@ def test_jobs_of_the_papers_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(row[name] > 0 for row in tables[0].rows for name in ("ms", "kernel_ms", "decode_ms"))
 
 
+@pytest.mark.full
 def test_codebooks_of_rows_are_hashed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from benchmarks import vector_hashes
 

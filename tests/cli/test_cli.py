@@ -83,6 +83,7 @@ def test_folders_and_many_files(folder, capsys):
     assert len(capsys.readouterr().err.splitlines()) == 5
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", [["halftone"], ["halftone", "--gray"], ["quadtree"], ["vq", "encode", "-n", "4"]])
 def test_tall_gray_files_are_pictures(folder, command):
     PIL.Image.fromarray(np.arange(1400).reshape(700, 2).astype(np.uint8)).save("tall.png")

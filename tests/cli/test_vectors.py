@@ -48,7 +48,7 @@ def test_rows_there_and_back(rows: npt.NDArray[np.uint8], capsys: pytest.Capture
     ]
 
 
-@pytest.mark.parametrize("dtype", ["u1", pytest.param("i2", marks=pytest.mark.full), "f4"])
+@pytest.mark.parametrize("dtype", ["u1", *(pytest.param(kind, marks=pytest.mark.full) for kind in ("i2", "f4"))])
 def test_plain_codewords_come_and_go_as_npy(rows: npt.NDArray[np.uint8], dtype: str) -> None:
     np.save("rows.npy", rows.astype(dtype) * (0.01 if dtype == "f4" else 1))
     assert call("train rows.npy -n 9 --refine 2 -o book.npy -q") == 0
@@ -61,6 +61,7 @@ def test_plain_codewords_come_and_go_as_npy(rows: npt.NDArray[np.uint8], dtype: 
     assert np.array_equal(np.load("again.npy"), model.inverse_transform(model.labels_))
 
 
+@pytest.mark.full
 def test_product_codes_through_pipes(
     rows: npt.NDArray[np.uint8], capfdbinary: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,7 +80,7 @@ def test_errors_name_the_row_of_all() -> None:
     "make",
     [
         lambda: ProductQuantizer(2, 3, refine=2),
-        lambda: ResidualQuantizer(2, 3, refine=2),
+        pytest.param(lambda: ResidualQuantizer(2, 3, refine=2), marks=pytest.mark.full),
         pytest.param(lambda: ProductQuantizer(2, 3, refine=2, rotation="opq"), marks=pytest.mark.full),
     ],
 )

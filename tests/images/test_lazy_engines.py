@@ -98,6 +98,7 @@ class TwoWays(Rows):
         return self.values[key]
 
 
+@pytest.mark.full
 def test_trees_of_stores(tmp_path: pathlib.Path, picture: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     zarr.create_array(tmp_path / "a.zarr", shape=picture.shape, chunks=(32, 32, 3), dtype="u1")[:] = picture
     tifffile.imwrite(tmp_path / "t.tif", picture, tile=(32, 48), photometric="rgb")

@@ -123,7 +123,7 @@ def test_pixels_of_8_bits_in_16(count: int, channels: int, name: str, seed: int)
 
 
 @pytest.mark.parametrize("name", SPACES)
-@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("channels", [1, 3, pytest.param(4, marks=pytest.mark.full)])
 def test_ordered_dithering(queue: CommandQueue, rng: np.random.Generator, name: str, channels: int) -> None:
     palette = Palette(rng.integers(0, 256, (17, 3), dtype=np.uint8))
     if channels == 4:

@@ -257,6 +257,7 @@ def test_two_colours_of_which_one_is_transparent(queue, picture):
 
 
 @pytest.mark.parametrize("mode", ["parallel", "sequential"])
+@pytest.mark.full
 def test_many_pictures_are_independent(queue, picture, rng, mode, monkeypatch):
     pictures = [
         picture,

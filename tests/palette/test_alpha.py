@@ -44,6 +44,7 @@ def test_alpha_zero_is_exact(seed, space, dither, clear):
     dither=st.sampled_from([None, "blue-noise", "bayer4"]),
     count=st.integers(1, 16),
 )
+@pytest.mark.full
 def test_few_colors_are_lossless(seed, space, dither, count):
     rng = np.random.default_rng(seed)
     colors = rng.integers(0, 256, (count, 4), dtype=np.uint8)

@@ -105,7 +105,8 @@ def test_a_tree_stays_as_it_is(queue, rng):
     assert content(QuadtreeBuilder(queue=queue).build(other)) != before
 
 
-@pytest.mark.parametrize("channels", [pytest.param(2, marks=pytest.mark.full), 16])
+@pytest.mark.full
+@pytest.mark.parametrize("channels", [2, 16])
 def test_bands(queue, rng, channels):
     check(patches(rng, 37, 70, channels), 25, queue)
 

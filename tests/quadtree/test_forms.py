@@ -57,9 +57,8 @@ def test_subtrees_of_a_picture_that_is_on_the_device_as_a_whole(queue, rng, shap
     assert QuadtreeBuilder(25, queue=queue).build(image) == coarse
 
 
-@pytest.mark.parametrize(
-    "limits", [pytest.param("local_memory=1024,is_cpu=0", marks=pytest.mark.full), "max_alloc=100000"]
-)
+@pytest.mark.full
+@pytest.mark.parametrize("limits", ["local_memory=1024,is_cpu=0", "max_alloc=100000"])
 def test_devices_with_little_memory_of_either_kind(queue, rng, limits, monkeypatch):
     """Tiles of 16 pixels, leaves gathered from 8; trees too large for the device's array."""
     image = patches(rng, 170, 190, 5)

@@ -78,6 +78,7 @@ def test_several_pictures_and_weights(rng: np.random.Generator) -> None:
     assert equal(VQCodec(24, refine=5).fit(sources, weights), codec.fit(images, weights))
 
 
+@pytest.mark.full
 def test_what_fits_memory_is_read_at_once(rng: np.random.Generator) -> None:
     image = smooth(rng, 90, 70)
     source = Rows(image)

@@ -56,7 +56,8 @@ def test_each_subspace_is_a_vector_quantizer(queue: Any, rng: np.random.Generato
     assert restored.dtype == np.uint8
 
 
-@pytest.mark.parametrize(("bits", "dtype"), [(5, np.uint8), pytest.param(9, np.float32, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize(("bits", "dtype"), [(5, np.uint8), (9, np.float32)])
 def test_rows_of_the_device_stay_there(queue: Any, rng: np.random.Generator, bits: int, dtype: Any) -> None:
     given = (mixed(rng, 600) * 9 + 128).clip(0, 255).astype(dtype)
     expected = ProductQuantizer(2, bits, queue=queue, **small()).fit(given[1:])

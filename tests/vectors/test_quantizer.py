@@ -247,6 +247,7 @@ def test_ways_in_give_the_same_bits(queue: Any, rng: np.random.Generator, tmp_pa
         VectorQuantizer(4, queue=queue).fit(twice[::2])
 
 
+@pytest.mark.full
 def test_half_floats_are_read_by_their_bits(queue: Any) -> None:
     """All finite ones, subnormal numbers among them: words on the device are those of the host."""
     every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)

@@ -326,6 +326,7 @@ def test_the_command_keeps_films_moving(suffix, pictures, tmp_path, capsys):
     assert left_out == (suffix != "png") == (not (tmp_path / "f.apng").exists())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("alpha", [False, True])
 def test_neuquant_of_a_film_reads_a_frame_at_a_time(alpha, sample, tmp_path, monkeypatch):
     monkeypatch.setattr(films, "_KEPT_BYTES", 0)

@@ -50,6 +50,7 @@ def by_chunks(made: VQCodec, picture: Bytes, side: int) -> Bytes:
     return whole[: picture.shape[0], : picture.shape[1]]
 
 
+@pytest.mark.full
 def test_tall_gray_chunks_are_pictures() -> None:
     made, picture = codec(), scene(500, 4)
     coder = chunks.ChunkCoder(register_codebook(made))
