@@ -88,6 +88,9 @@ def test_folders_and_many_files(folder, capsys):
 def test_tall_gray_files_are_pictures(folder, command):
     PIL.Image.fromarray(np.arange(1400).reshape(700, 2).astype(np.uint8)).save("tall.png")
     ran(*command, "tall.png", "-o", "o.clvq" if "vq" in command else "o.png", "-q")
+    if "vq" in command:
+        ran("vq", "decode", "o.clvq", "-o", "o.png", "-q")
+    assert opened("o.png").size == (2, 700)
 
 
 @pytest.mark.parametrize("suffix", ["gif", "webp", "jpg", "six"])

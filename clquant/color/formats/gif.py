@@ -1,4 +1,4 @@
-"""What a GIF holds: at most 256 colours, one of them transparent. `clquant.video.gif` writes animations."""
+"""The limits of GIF, and colours with one transparent entry as it holds them; `clquant.video.gif` writes animations."""
 
 from __future__ import annotations
 
