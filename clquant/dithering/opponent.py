@@ -82,7 +82,10 @@ def colors(space: Space, coordinates: npt.NDArray[np.int64], unit: int = 1) -> n
     shifted = coordinates.astype(object) * _UNIT
     shifted[:, :3] -= (factors[:3, 3] - _UNIT // 2) * unit
     columns = factors[:3, :3].T
-    adjugate = np.stack([np.cross(columns[i - 2], columns[i - 1]) for i in range(3)])
+    # Not by np.cross, which takes no objects in NumPy 1.
+    pairs = [(columns[i - 2], columns[i - 1]) for i in range(3)]
+    crossed = [[a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2] for i in range(3)] for a, b in pairs]
+    adjugate = np.array(crossed, object)
     found = shifted.copy()
     found[:, :3] = _rounded(shifted[:, :3] @ adjugate.T, int(factors[0, :3] @ adjugate[:, 0]) * unit)
     if space.alpha:
