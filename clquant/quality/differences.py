@@ -188,7 +188,7 @@ def ciede2000(first: Float, second: Float) -> Float:
     chroma1, chroma2 = _length(a1, b1), _length(a2, b2)
     hue1, hue2 = _angle(a1, b1), _angle(a2, b2)
     turn = hue2 - hue1
-    turn -= TURN * np.rint(turn / TURN)
+    turn -= TURN * np.rint(turn / TURN * (1 - 1e-12))  # opposite ones stay, whichever way their angles were rounded
     chroma, hue, sine = (chroma1 + chroma2) / 2, hue1 + turn / 2, np.sin(turn / 2)
     # The unit vector of the mean hue: the first colour's, turned by half. No hue counts where there is no chroma.
     unit = (a1 + 1j * b1) / np.maximum(chroma1, 1e-300) * (np.sqrt(1 - sine * sine) + 1j * sine)
