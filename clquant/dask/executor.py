@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable
 from functools import partial
 from operator import getitem
 from typing import Any
@@ -43,13 +42,15 @@ def run(job: flow.Map, image: Any, out: Any, about: About, report: Progress) -> 
     return written(lazy, out, about, report)
 
 
-def figure(job: flow.Reduce, last: Callable[[Any], float], original: Any, result: Any) -> Any:
-    """Build the lazy float64 number of a reduction of two pictures: `last` of its value."""
+def figure(job: Any, _: object, original: Any, result: Any, *_given: object, least: int = 0) -> Any:
+    """Build the lazy float64 number of a comparison of two pictures, whose sides have at least so many pixels."""
     given = map(da.asarray, (original, result))
     a, b = (one[:, :, 0] if one.ndim == 3 and one.shape[2] == 1 else one for one in given)
     known = all(side > 0 for one in (a, b) for side in one.shape)  # not if it is nan
     if not known or a.shape != b.shape or a.ndim not in (2, 3):
         raise InvalidArgument(f"original and result must be pictures of one known shape, got {a.shape} and {b.shape}")
+    if min(a.shape[:2]) < least:
+        raise InvalidArgument(f"original and result have the shape {a.shape}; allowed: at least {least} x {least}")
     if a.dtype != np.uint8 or b.dtype != np.uint8:
         raise InvalidArgument(f"original and result are Dask arrays of {a.dtype} and {b.dtype}; allowed: uint8")
     chunks = a.chunks[:2] + tuple((channels,) for channels in a.shape[2:])
@@ -57,12 +58,12 @@ def figure(job: flow.Reduce, last: Callable[[Any], float], original: Any, result
     places = list(itertools.product(down, across))
     both = zip(*(parts_of(one.rechunk(chunks), places) for one in (a, b)), strict=True)
     total = tree(job.merge, [later("original and result", partial(_state_of_both, job), *parts) for parts in both])
-    number = later("original and result", partial(_number, job, last), total)
+    number = later("original and result", partial(_number, job, a.shape), total)
     return da.from_delayed(number, (), np.float64, meta=np.empty((), np.float64))
 
 
-def _number(job: flow.Reduce, last: Callable[[Any], float], total: Any) -> Any:
-    return np.float64(last(job.finish(total)))
+def _number(job: Any, shape: tuple[int, ...], total: int) -> Any:
+    return np.float64(job.figure(total, shape))
 
 
 def _state_of_both(job: flow.Reduce, *parts: npt.NDArray[Any]) -> Any:

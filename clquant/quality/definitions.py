@@ -4,92 +4,57 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant.color.formats import parallel
-from clquant.runtime import InvalidArgument
 
 Numbers = npt.NDArray[np.generic]
 Float = npt.NDArray[np.float64]
+Bands = Iterable[tuple[Numbers, Numbers]]  # rows of both pictures, from top to bottom
 
 LUMA = (299, 587, 114)  # Rec. 601, thousandths
 WINDOW = 11
 _BLOCK = 1 << 22  # samples; bounds the float64 copies of large pictures
-_SPECTRUM_SAMPLES = 1 << 16  # of a thread's rows or columns
 # Windows of a thread's band in `similarity`, few enough for caches, and the band's least rows: two bands share ten.
 _SSIM_SAMPLES, _SSIM_ROWS = 1 << 14, 16
 
 
-def picture_shape(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Height and width of samples (H, W) or (H, W, C)."""
-    if len(shape) not in (2, 3):
-        raise InvalidArgument(f"a picture is (H, W) or (H, W, C), got shape {shape}")
-    return shape[0], shape[1]
-
-
-def mean_squared_error(a: Numbers, b: Numbers) -> float:
+def mean_squared_error(bands: Bands) -> float:
     """Mean squared difference over all samples."""
-    rows = max(1, _BLOCK // max(1, a[0].size))
-    total = 0.0
-    for start in range(0, a.shape[0], rows):
-        difference = a[start : start + rows].astype(np.float64) - b[start : start + rows].astype(np.float64)
-        total += float(np.vdot(difference, difference))
-    return total / a.size
+    total, samples = 0.0, 0
+    for a, b in bands:
+        rows = max(1, _BLOCK // max(1, a[0].size))
+        for start in range(0, a.shape[0], rows):
+            difference = np.subtract(a[start : start + rows], b[start : start + rows], dtype=np.float64)
+            total += float(np.vdot(difference, difference))
+        samples += a.size
+    return total / samples
 
 
-def similarity(first: Numbers, second: Numbers, peak: float) -> float:
-    """Mean SSIM of the lumas (see `clquant.quality.ssim`)."""
-    height, width = picture_shape(first.shape)
-    rows, windows = max(_SSIM_SAMPLES // width, _SSIM_ROWS), height - WINDOW + 1
+def similarity(bands: Bands, peak: float) -> float:
+    """Mean SSIM of the lumas (see `clquant.quality.ssim`), from bands that share ten rows."""
+    sums, windows = list[float](), 0
+    for first, second in bands:
+        height, width = first.shape[0] - WINDOW + 1, first.shape[1]
+        rows = max(_SSIM_SAMPLES // width, _SSIM_ROWS)
+        parts = [slice(row, min(row + rows, height) + WINDOW - 1) for row in range(0, height, rows)]
+        sums += parallel.in_threads(partial(_similarity_sum, first, second, parts, peak), len(parts))
+        windows += height * (width - WINDOW + 1)
+    return math.fsum(sums) / windows
 
-    def of_band(number: int) -> float:
-        begin = number * rows
-        band = slice(begin, min(begin + rows, windows) + WINDOW - 1)
-        return _similarity_sum(luma(first[band]), luma(second[band]), peak)
 
-    return math.fsum(parallel.in_threads(of_band, -(-windows // rows))) / (windows * (width - WINDOW + 1))
-
-
-def _similarity_sum(a: Float, b: Float, peak: float) -> float:
-    """The sum of the SSIM of all windows."""
-    window = gaussian(1.5, WINDOW // 2)
+def _similarity_sum(first: Numbers, second: Numbers, parts: list[slice], peak: float, number: int) -> float:
+    """Sum of the SSIM of all windows in one of several parts."""
+    a, b, window = luma(first[parts[number]]), luma(second[parts[number]]), gaussian(1.5, WINDOW // 2)
     mean_a, mean_b, square_a, square_b, product = blurred(np.stack([a, b, a * a, b * b, a * b]), window)
     var_a, var_b = square_a - mean_a * mean_a, square_b - mean_b * mean_b
     covariance = product - mean_a * mean_b
     c1, c2 = (0.01 * peak) ** 2, (0.03 * peak) ** 2
     top = (2 * mean_a * mean_b + c1) * (2 * covariance + c2)
     return float(np.sum(top / ((mean_a**2 + mean_b**2 + c1) * (var_a + var_b + c2))))
-
-
-def visible_energy(height: int, width: int, rows: Iterable[tuple[Numbers, Numbers]], falloff: float) -> float:
-    """Mean square of the difference of two lumas behind a low-pass ``exp(-falloff * f)``, f in cycles per pixel.
-
-    By Parseval's theorem, from the spectra of all rows, of 8 bytes per pixel; `rows` come from top to bottom.
-    """
-    columns = width // 2 + 1
-    spectra, row, step = np.empty((height, columns), np.complex128), 0, max(1, _SPECTRUM_SAMPLES // width)
-
-    def of_band(number: int) -> None:
-        first, second = (one[number * step : (number + 1) * step] for one in pair)
-        begin = row + number * step
-        spectra[begin : begin + len(first)] = np.fft.rfft(luma(np.subtract(second, first, dtype=np.float64)), axis=1)
-
-    for pair in rows:
-        parallel.in_threads(of_band, -(-len(pair[0]) // step))
-        row += len(pair[0])
-    down, across = np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)
-    twins = np.where((across == 0) | (across == 0.5), 1.0, 2.0)  # of the columns that are not there
-    block = max(1, _SPECTRUM_SAMPLES // height)
-
-    def of_columns(number: int) -> float:
-        some = slice(number * block, min((number + 1) * block, columns))
-        seen = np.fft.fft(spectra[:, some], axis=0)
-        gain = np.exp(-2 * falloff * np.sqrt(down * down + across[some] ** 2))
-        return float(np.sum((seen.real**2 + seen.imag**2) * gain * twins[some]))
-
-    return math.fsum(parallel.in_threads(of_columns, -(-columns // block))) / (height * width) ** 2
 
 
 def rounded(figure: float) -> float:
@@ -99,7 +64,6 @@ def rounded(figure: float) -> float:
 
 def luma(picture: Numbers) -> Float:
     """Rec. 601 luma; of fewer than three channels the first."""
-    picture_shape(picture.shape)
     values = picture.astype(np.float64)
     if values.ndim == 2:
         return values

@@ -57,7 +57,7 @@ def color_difference(
     queue : pyopencl.CommandQueue, optional
         Of pictures on a device.
     memory : int or str, optional
-        Host memory for parts of lazy pictures (see `clquant.images.lazy`), such as ``"1 GiB"``; default 512 MiB.
+        As `mse`.
 
     Returns
     -------
@@ -66,10 +66,8 @@ def color_difference(
 
     Raises
     ------
-    InvalidType, FileError
-        If one is no picture.
-    InvalidArgument
-        If heights or widths differ.
+    InvalidType, InvalidArgument, FileError
+        If one is no picture, or heights or widths differ.
 
     Notes
     -----
@@ -92,16 +90,11 @@ def blurred_color_difference(
 
     Parameters
     ----------
-    original, result : image
+    original, result, formula, queue, memory
         As `color_difference` takes them.
     sigma : float
         Of the Gaussian, in pixels, 0.3 to 30; its window reaches as far as 10/3 of it, rounded up, and where it leaves
         the picture the edge is repeated.
-    formula : str
-        As in `color_difference`.
-    queue : pyopencl.CommandQueue, optional
-    memory : int or str, optional
-        As `color_difference`.
 
     Returns
     -------

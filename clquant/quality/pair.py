@@ -1,4 +1,4 @@
-"""Two pictures to compare: read by one rule, and on the device band by band."""
+"""Two pictures to compare: read by one rule, compared on the device, by Dask or band by band on the host."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import flow, images, params
+from clquant.flow.executors import on_collections
 from clquant.images import Picture, foreign, lazy
-from clquant.runtime import Array, CommandQueue, InvalidArgument, Progress, Session, open_session
+from clquant.quality.definitions import Bands, Numbers
+from clquant.runtime import Array, CommandQueue, InvalidArgument, Progress, open_session
 
 Samples = npt.ArrayLike | Array | PIL.Image.Image | os.PathLike[str]
-Numbers = npt.NDArray[np.generic]
 _NAMES = "original", "result"
 
 
@@ -29,21 +30,10 @@ class Pair:
     shape: tuple[int, ...]
     levels: bool = True  # of 8 bits, which a device compares
 
-    def open(self, queue: CommandQueue | None) -> Session:
-        """A session on `queue`, else on the queue of what is on a device already."""
-        return open_session(queue, images.device_arrays([self.first, self.second]))
-
-    def on_host(self, queue: CommandQueue | None) -> tuple[Numbers, Numbers]:
-        """Both as arrays (H, W, C) on the host."""
-        return self._on_host(self.first, queue), self._on_host(self.second, queue)
-
-    def _on_host(self, picture: Picture, queue: CommandQueue | None) -> Numbers:
-        return picture.array if picture.array is not None else picture.on_host(self.open(queue))
-
     def bands(self, queue: CommandQueue | None, overlap: int = 0) -> Iterator[tuple[Numbers, Numbers]]:
         """Rows of both on the host, from top to bottom; bands of lazy pictures share `overlap` rows."""
         pictures = [self.first] if self.second is self.first else [self.first, self.second]
-        readers = [one.lazy.rows if one.lazy is not None else _reader(self._on_host(one, queue)) for one in pictures]
+        readers = [one.lazy.rows if one.lazy is not None else _reader(one, queue) for one in pictures]
         begin, height = 0, self.first.height
         rows = min((one.lazy.rows_at_once(0) for one in pictures if one.lazy is not None), default=height)
         rows = max(rows, overlap + 1)
@@ -52,18 +42,47 @@ class Pair:
             yield band[0], band[-1]
             begin = max(end - overlap, 0)
 
-    def reduced(self, job: flow.Reduce, queue: CommandQueue | None) -> Any:
-        """The value of a reduction of both."""
-        return job.finish(flow.state_of(self.open(queue), [self.first, self.second], job, Progress(None)))
 
-
-def _reader(array: Numbers) -> Callable[[int, int], Numbers]:
-    """Rows of an array, as `LazyRows.rows` reads them."""
+def _reader(picture: Picture, queue: CommandQueue | None) -> Callable[[int, int], Numbers]:
+    """Rows of a picture in memory, as `LazyRows.rows` reads them."""
+    array = picture.array
+    if array is None:
+        array = picture.on_host(open_session(queue, images.device_arrays([picture])))
     return lambda begin, end: array[begin:end]
 
 
-def as_pair(original: Samples, result: Samples, memory: Any = None) -> Pair:
-    """Check two pictures; lazy ones of 8-bit samples stay where they are, for `Pair.bands`."""
+class Comparison(flow.Reduce):
+    """A sum over two pictures of 8-bit levels, and the figure that follows from it."""
+
+    def figure(self, total: int, shape: tuple[int, ...]) -> float:
+        """The figure of two pictures of a shape."""
+        raise NotImplementedError
+
+
+@on_collections("figure")
+def compared(
+    job: Comparison | None,
+    on_host: Callable[[Bands], float],
+    original: Samples,
+    result: Samples,
+    queue: CommandQueue | None,
+    memory: Any,
+    least: int = 0,
+) -> float:
+    """Reduce two pictures of 8-bit levels, or compute a figure of bands, which share a row less than a side's `least`.
+
+    Of Dask arrays the figure is a lazy number.
+    """
+    pair = as_pair(original, result, memory, least)
+    if job is None or not pair.levels:
+        return on_host(pair.bands(queue, max(least - 1, 0)))
+    pictures = [pair.first, pair.second]
+    session = open_session(queue, images.device_arrays(pictures))
+    return job.figure(flow.state_of(session, pictures, job, Progress(None)), pair.shape)
+
+
+def as_pair(original: Samples, result: Samples, memory: Any, least: int = 0) -> Pair:
+    """Check two pictures, or samples of any shape without `least` pixels of a side; lazy ones of 8 bits stay so."""
     bound = lazy.memory_bytes(memory)
     given = [_samples(name, one) for name, one in zip(_NAMES, (original, result), strict=True)]
     shapes = [tuple(int(side) for side in one.shape) for one in given]
@@ -71,6 +90,9 @@ def as_pair(original: Samples, result: Samples, memory: Any = None) -> Pair:
     if shapes[0] != shapes[1] or 0 in shapes[0] or not shapes[0]:
         got = f"{shapes[0]} and {shapes[1]}"
         raise InvalidArgument(f"original and result must be non-empty and of one shape, got {got}")
+    if least and (len(shapes[0]) not in (2, 3) or min(shapes[0][:2]) < least):
+        allowed = f"pictures (H, W) or (H, W, C) of at least {least} x {least} pixels"
+        raise InvalidArgument(f"original and result have the shape {shapes[0]}; allowed: {allowed}")
     levels = all(one.dtype == np.uint8 for one in given)
     if not levels:
         given = [one[...] if lazy.is_lazy(one) else one for one in given]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -13,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import flow, params
-from clquant.flow.executors import on_collections
+from clquant.flow.executors import executor_of
 from clquant.images import Picture
 from clquant.quality import definitions
 from clquant.quality.definitions import WINDOW, gaussian
-from clquant.quality.pair import Samples, as_pair
+from clquant.quality.pair import Comparison, Samples, compared
 from clquant.runtime import CommandQueue, InvalidArgument, Scope, Session, Total
 
 # Peaks that devices take: below, the rounding of 8-bit means would show; above, constants would not fit 64 bits.
@@ -28,14 +29,6 @@ BAND_BYTES = 1 << 28  # of means that are in memory at once
 CPU_BAND_BYTES = 1 << 21  # the same on CPUs, so that caches hold them
 
 
-def _lazy_ssim(executor: Any, original: Any, result: Any, peak: float = 255.0, **_: Any) -> Any:
-    if not MIN_PEAK <= params.real("peak", peak, 1e-9) <= MAX_PEAK:
-        raise InvalidArgument(f"peak is {peak} for Dask arrays; allowed: {MIN_PEAK} to {MAX_PEAK}")
-    last = partial(mean_similarity, windows=_windows(definitions.picture_shape(np.shape(original))))
-    return executor.figure(Dissimilarity(peak), last, original, result)
-
-
-@on_collections(_lazy_ssim)
 def ssim(
     original: Samples,
     result: Samples,
@@ -56,7 +49,7 @@ def ssim(
         The largest sample there can be, 1e-9 to 1e30.
     queue : pyopencl.CommandQueue, optional
     memory : int or str, optional
-        Host memory for parts of lazy pictures; default 512 MiB.
+        As `mse`.
 
     Returns
     -------
@@ -66,10 +59,8 @@ def ssim(
 
     Raises
     ------
-    InvalidType
-        If one is no array of numbers.
-    InvalidArgument
-        If the shapes differ, or a side is under 11 pixels.
+    InvalidType, InvalidArgument, FileError
+        As `mse`, or if a side is under 11 pixels.
 
     Notes
     -----
@@ -78,32 +69,24 @@ def ssim(
     with sigma 1.5, K1 = 0.01, K2 = 0.03, windows inside the picture only.
     """
     peak = params.real("peak", peak, 1e-9, 1e30)
-    pair = as_pair(original, result, memory)
-    windows = _windows(definitions.picture_shape(pair.shape))
-    if pair.levels and MIN_PEAK <= peak <= MAX_PEAK:
-        return mean_similarity(pair.reduced(Dissimilarity(peak), queue), windows)
-    return definitions.similarity(*pair.on_host(queue), peak)
-
-
-def _windows(shape: tuple[int, int]) -> int:
-    """Windows inside a picture."""
-    if min(shape) < WINDOW:
-        raise InvalidArgument(f"ssim needs pictures of at least {WINDOW} x {WINDOW} pixels, got {shape}")
-    return (shape[0] - WINDOW + 1) * (shape[1] - WINDOW + 1)
-
-
-def mean_similarity(total: int, windows: int) -> float:
-    """The mean SSIM of so many windows from their `dissimilarity`."""
-    return 1.0 - total / (2**31 * windows)
+    job = Dissimilarity(peak) if MIN_PEAK <= peak <= MAX_PEAK else None
+    if job is None and executor_of(original, result):
+        raise InvalidArgument(f"peak is {peak} for Dask arrays; allowed: {MIN_PEAK} to {MAX_PEAK}")
+    on_host = partial(definitions.similarity, peak=peak)
+    return compared(job, on_host, original, result, queue, memory, least=WINDOW)
 
 
 @dataclass(frozen=True)
-class Dissimilarity(flow.Reduce):
-    """The sum over all windows of 1 less the SSIM, in 1/2^31, of pictures of 8-bit levels."""
+class Dissimilarity(Comparison):
+    """The sum over all windows of 1 less the SSIM, in 1/2^31, and the mean SSIM."""
 
     peak: float  # `MIN_PEAK` to `MAX_PEAK`
 
     halo = WINDOW // 2
+
+    def figure(self, total: int, shape: tuple[int, ...]) -> float:
+        """The mean SSIM of all windows."""
+        return 1.0 - total / (2**31 * math.prod(side - WINDOW + 1 for side in shape[:2]))
 
     @contextlib.contextmanager
     def open(self, session: Session, scope: Scope, picture: Picture) -> Iterator[flow.Steps]:

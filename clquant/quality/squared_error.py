@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from clquant import flow, params
-from clquant.flow.executors import on_collections
 from clquant.images import Picture
 from clquant.quality import definitions
-from clquant.quality.pair import Samples, as_pair
+from clquant.quality.pair import Comparison, Samples, compared
 from clquant.runtime import CommandQueue, Scope, Session, Total
 
 SAMPLES_PER_ITEM = 1 << 9  # at least, so that small pictures have few sums
@@ -34,7 +34,7 @@ def mse(original: Samples, result: Samples, *, queue: CommandQueue | None = None
         and `ssim` too.
     queue : pyopencl.CommandQueue, optional
     memory : int or str, optional
-        Host memory for parts of lazy pictures, such as ``"1 GiB"``; default 512 MiB.
+        Host memory for parts of lazy pictures (see `clquant.images.lazy`), such as ``"1 GiB"``; default 512 MiB.
 
     Returns
     -------
@@ -44,14 +44,10 @@ def mse(original: Samples, result: Samples, *, queue: CommandQueue | None = None
 
     Raises
     ------
-    InvalidType
-        If one is no array of numbers.
-    InvalidArgument
-        If the shapes differ or there is nothing to compare.
-    FileError
-        If a picture cannot be read.
+    InvalidType, InvalidArgument, FileError
+        If one is no array of numbers or cannot be read, if the shapes differ, or if there is nothing to compare.
     """
-    return _from_error(float, original, result, queue, memory)
+    return compared(SquaredError(), definitions.mean_squared_error, original, result, queue, memory)
 
 
 def psnr(
@@ -84,8 +80,15 @@ def psnr(
     InvalidArgument, InvalidType
         As `mse`, or if `peak` is not positive.
     """
-    peak = params.real("peak", peak, 1e-9, 1e30)
-    return _from_error(partial(decibels, peak=peak), original, result, queue, memory)
+    figure = partial(decibels, peak=params.real("peak", peak, 1e-9, 1e30))
+    return compared(
+        SquaredError(figure),
+        lambda bands: figure(definitions.mean_squared_error(bands)),
+        original,
+        result,
+        queue,
+        memory,
+    )
 
 
 def decibels(error: float, peak: float) -> float:
@@ -93,27 +96,15 @@ def decibels(error: float, peak: float) -> float:
     return float("inf") if error == 0 else float(10 * np.log10(peak * peak / error))
 
 
-def _lazily_from_error(executor: Any, last: Callable[[float], float], original: Any, result: Any, *_: Any) -> Any:
-    return executor.figure(SquaredError(), partial(_of_total, last, math.prod(np.shape(original))), original, result)
+@dataclass(frozen=True)
+class SquaredError(Comparison):
+    """The sum of squared differences over all samples, and a figure of their mean."""
 
+    of_mean: Callable[[float], float] = float
 
-@on_collections(_lazily_from_error)
-def _from_error(
-    last: Callable[[float], float], original: Samples, result: Samples, queue: CommandQueue | None, memory: Any
-) -> float:
-    """Compute a figure from the mean squared error; a lazy one of Dask arrays."""
-    pair = as_pair(original, result, memory)
-    if not pair.levels:
-        return last(definitions.mean_squared_error(*pair.on_host(queue)))
-    return _of_total(last, math.prod(pair.shape), pair.reduced(SquaredError(), queue))
-
-
-def _of_total(last: Callable[[float], float], size: int, total: int) -> float:
-    return last(total / size)
-
-
-class SquaredError(flow.Reduce):
-    """The sum of squared differences over all samples of two pictures of 8-bit levels."""
+    def figure(self, total: int, shape: tuple[int, ...]) -> float:
+        """A figure of the mean."""
+        return self.of_mean(total / math.prod(shape))
 
     @contextlib.contextmanager
     def open(self, session: Session, scope: Scope, picture: Picture) -> Iterator[flow.Steps]:

@@ -55,18 +55,18 @@ def test_ssim_equals_its_reference_and_nearly_its_definition(queue, rng, height,
     first, second = pair(rng, height, width, channels)
     found = quality.ssim(first, second, queue=queue)
     assert found == reference.ssim(first, second, similarity.half_window())
-    assert abs(found - definitions.similarity(first, second, 255.0)) < 1e-7
+    assert abs(found - definitions.similarity([(first, second)], 255.0)) < 1e-7
     assert quality.ssim(first, first, queue=queue) == 1.0
-    assert quality.ssim(first, second, 1.0, queue=queue) == definitions.similarity(first, second, 1.0)
+    assert quality.ssim(first, second, 1.0, queue=queue) == definitions.similarity([(first, second)], 1.0)
 
 
 def test_ssim_of_extremes(queue):
     black = np.zeros((16, 19), np.uint8)
     for first, second in ((black, black + np.uint8(255)), (black, black + np.uint8(1)), (255 - black, black)):
-        found, expected = quality.ssim(first, second, queue=queue), definitions.similarity(first, second, 255.0)
+        found, expected = quality.ssim(first, second, queue=queue), definitions.similarity([(first, second)], 255.0)
         assert abs(found - expected) < 1e-9
     checks = (np.indices((32, 32)).sum(axis=0) % 2 * 255).astype(np.uint8)
-    expected = definitions.similarity(checks, 255 - checks, 255.0)
+    expected = definitions.similarity([(checks, 255 - checks)], 255.0)
     assert abs(quality.ssim(checks, 255 - checks, queue=queue) - expected) < 1e-7
 
 
@@ -132,7 +132,7 @@ def test_visual_error_is_the_mean_square_behind_the_low_pass(queue, rng, monkeyp
         seen = np.fft.irfft2(np.fft.rfft2(difference) * gain, s=difference.shape)
         found = quality.visual_error(first, second, dpi, inches, queue=queue)
         assert found == pytest.approx(float(np.mean(seen**2)), rel=1e-9)
-        monkeypatch.setattr(definitions, "_SPECTRUM_SAMPLES", 2 * max(height, width))
+        monkeypatch.setattr(visual, "SPECTRUM_SAMPLES", 2 * max(height, width))
         assert quality.visual_error(first, second, dpi, inches, queue=queue) == found
     assert quality.visual_error(first, first, queue=queue) == 0
 
@@ -184,7 +184,7 @@ def test_what_cannot_be_compared_is_refused(queue):
     for measure in MEASURES:
         with pytest.raises(runtime.InvalidArgument, match="original and result"):
             measure(one, other, queue=queue)
-    with pytest.raises(runtime.InvalidArgument, match=r"a picture is \(H, W\) or \(H, W, C\)"):
+    with pytest.raises(runtime.InvalidArgument, match=r"allowed: pictures \(H, W\) or \(H, W, C\)"):
         quality.ssim(np.zeros(500), np.zeros(500), queue=queue)
     with pytest.raises(runtime.InvalidArgument, match="formula"):
         quality.color_difference(one, one, "cie76", queue=queue)
