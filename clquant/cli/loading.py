@@ -111,7 +111,7 @@ def load(source: Source, keep_profile: bool = False, data: bytes | None = None, 
         # Before metadata are looked for, which decodes the pixels too but tells of no damage.
         pixels = decode.first_frame(image, nbytes, source.shown, max_bits)
         dpi, unkept = _dpi(image), _unkept(image)
-    picture = images.read(pixels, argument=source.shown, max_bits=max_bits).array
+    picture = images.read(np.atleast_3d(pixels), argument=source.shown, max_bits=max_bits).array
     if data is None:
         unkept = tuple(dict.fromkeys([*unkept, *unkept_by_tiff(source.path)]))
     return Loaded(picture, dpi, profile, frames, format, indexed, data, unkept=unkept)

@@ -19,6 +19,7 @@ from clquant import flow
 from clquant.dask.verify import verified_share
 from clquant.dask.work import at_place, held, named, workers
 from clquant.images.foreign import channels_last
+from clquant.images.rows import refuse_rows
 from clquant.runtime import ClquantError, FileError, InvalidArgument
 
 try:
@@ -29,8 +30,10 @@ except ImportError:  # in older versions errors of tasks are as they were raised
 Span = tuple[int, int]
 
 
-def checked(image: Any, name: str = "image") -> Any:
+def checked(image: Any, name: str = "image", takes_rows: bool = False) -> Any:
     """Return a picture (Dask or xarray) as a Dask array with its channels in one chunk and no chunk empty."""
+    if not takes_rows:
+        refuse_rows(image, name)
     if hasattr(image, "dims") and hasattr(image, "data"):
         image = channels_last(image.data, image)
     if image.ndim not in (2, 3) or any(np.isnan(side) or side == 0 for side in image.shape):
@@ -149,11 +152,9 @@ def _cut(chunk: npt.NDArray[Any], rows: slice, columns: slice, copied: bool) -> 
 
 
 def joined(pieces: list[list[Any]]) -> npt.NDArray[Any]:
-    """Join the pieces of `Layer.part` to one array."""
-    if len(pieces) == len(pieces[0]) == 1:
-        return np.asarray(pieces[0][0])
-    rows: Any = [[np.asarray(piece) for piece in row] for row in pieces]
-    return np.block(rows if rows[0][0].ndim == 2 else [[[piece] for piece in row] for row in rows])
+    """Join the pieces of `Layer.part` to one array (H, W, C)."""
+    rows: Any = [[[np.atleast_3d(piece)] for piece in row] for row in pieces]
+    return np.asarray(rows[0][0][0] if len(rows) == len(rows[0]) == 1 else np.block(rows))
 
 
 def placed(image: Any, name: str = "image") -> Any:

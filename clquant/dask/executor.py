@@ -32,7 +32,7 @@ Pieces = list[list[npt.NDArray[Any]]]
 
 def run(job: flow.Map, image: Any, out: Any, about: About, report: Progress) -> Any:
     """Run a job like `clquant.flow.run`: the lazy result, or `out` with it."""
-    whole = checked(image)
+    whole = checked(image, takes_rows=job.takes_rows)
     cuts = [on_grid(sizes, side) if side > 1 else sizes for sizes, side in zip(whole.chunks, job.block, strict=False)]
     whole = whole.rechunk(dict(enumerate(cuts)))
     height, width, channels = (*whole.shape, 1)[:3]
@@ -89,7 +89,7 @@ def _mapped(job: flow.Map, whole: Any, shape: tuple[int, ...], dtype: npt.DTypeL
 
 def _part(job: flow.Map, pieces: Pieces, origin: list[int], own: list[int]) -> npt.NDArray[Any]:
     """The result of own rows and columns out of pieces, put together on the device or where that is as good here."""
-    read = [[images.read(np.asarray(piece), max_bits=16) for piece in row] for row in pieces]
+    read = [[images.read(np.atleast_3d(piece), max_bits=16) for piece in row] for row in pieces]
     session = open_session(None)
     with session.scope() as scope:
         picture = read[0][0] if len(read) == len(read[0]) == 1 else assembled(session, scope, read)

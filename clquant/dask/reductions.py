@@ -75,7 +75,7 @@ def _reduced(
 ) -> Any:
     if names is not None:
         chunks = zip(given, names, strict=True)
-        read = [pictures.read(np.asarray(chunk), argument=name, max_bits=16) for chunk, name in chunks]
+        read = [pictures.read(np.atleast_3d(chunk), argument=name, max_bits=16) for chunk, name in chunks]
         return work(read, state_of)
     made = [image() if isinstance(image, Later) else image for image in given]
     return work([one for several in made for one in (several if isinstance(several, list) else [several])], state_of)

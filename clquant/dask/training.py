@@ -67,7 +67,8 @@ def bands_of(image: Any, name: str, rows: int, work: Callable[..., Any]) -> tupl
     most = min(-(-height // workers()), max(MOST_PIXELS // width, 1))
     high = -(-most // rows) * rows
     heights = tuple(min(high, height - top) for top in range(0, height, high))
-    chunks = whole.rechunk({0: heights, 1: width}).to_delayed().ravel()
+    pixels = whole if whole.ndim == 3 else whole[:, :, None]
+    chunks = pixels.rechunk({0: heights, 1: width}).to_delayed().ravel()
     return [call(band, f"chunk at row {i * high}, column 0") for i, band in enumerate(chunks)], high, whole.shape
 
 

@@ -45,7 +45,6 @@ def alpha_edges(image: ImageLike, edges: str = "dithered", *, queue: CommandQueu
         If `edges` is neither, or the image is refused.
     """
     mask = _thresholds(params.choice("edges", edges, CHOICES))
-    images.refuse_rows(image)
     picture = images.read(image)
     if picture.device_array is not None:
         if picture.channels != 4:

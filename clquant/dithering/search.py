@@ -139,7 +139,7 @@ class Searched(flow.Map):
         """Return the indices that rows begin with, if not their nearest entries."""
         if self.start is None:
             return None
-        return images.read(self.start, max_bits=16).upload(session, scope, portion.first, portion.last)
+        return images.read(self.start, max_bits=16, takes_rows=True).upload(session, scope, portion.first, portion.last)
 
 
 register_dither("search", SearchDither().dither)

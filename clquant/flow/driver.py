@@ -42,13 +42,11 @@ def run(
     `out`, `about` and `memory` are those of the public verbs.
     """
     report, about = Progress(params.callback("progress", progress)), about or About()
-    if not job.takes_rows:
-        images.refuse_rows(image)
     collection = executor_of(image)
     if collection is not None:
         return collection.run(job, image, out, about, report)
     with writing(out, about) as sink:
-        picture = images.read_parts(image, memory=memory, max_bits=job.max_bits)
+        picture = images.read_parts(image, memory=memory, max_bits=job.max_bits, takes_rows=job.takes_rows)
         return in_bands(open_session(queue, images.device_arrays([picture])), picture, job, report, sink=sink)
 
 
@@ -63,7 +61,6 @@ def reduce(
 ) -> Any:
     """Return a reduction's value for an image; Dask arrays, alone or with other images, are reduced by workers."""
     report = Progress(params.callback("progress", progress))
-    images.refuse_rows(image, argument)
     collection = executor_of(image)
     if collection is not None:
         return collection.reduce(job, image, queue, report, argument)

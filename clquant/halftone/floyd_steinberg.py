@@ -80,7 +80,6 @@ def floyd_steinberg(
     if palette is not None:
         return _Classic().dither(image, as_palette(palette), color_space=color_space, **given)  # type: ignore[no-any-return]
     params.callback("progress", progress)
-    images.refuse_rows(image)
     picture = images.read(image, max_bits=16)
     if picture.channels != 1:
         raise runtime.InvalidArgument(f"image has {picture.channels} channels; allowed: gray, or give a palette")

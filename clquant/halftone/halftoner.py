@@ -251,7 +251,6 @@ class PinwheelHalftoner(Estimator):
         given: dict[str, Any] = {"queue": self.queue, "progress": progress}
         params.choice("color_space", self.color_space, spaces.NAMES)
         refinement_kernel(dpi, inches)
-        images.refuse_rows(image)
         if passes and (out is not None or images.is_read_in_parts(image)):
             raise runtime.InvalidArgument("refine is given with out or a lazy image; allowed: a picture in memory")
         if kind == "bits" and self.palette is None:
@@ -316,7 +315,7 @@ class PinwheelHalftoner(Estimator):
             return flow.in_bands(session, picture, job, report)  # type: ignore[no-any-return]
         linear, tones = start.settings.linear, self._shown("values")
         how = Refinement(passes, refinement_kernel(*eye), linear, tones, self._shown(kind))
-        return flow.in_bands(session, picture, Refined(images.read(begun), how), report)  # type: ignore[no-any-return]
+        return flow.in_bands(session, picture, Refined(images.read(begun, takes_rows=True), how), report)  # type: ignore[no-any-return]
 
     def quantize(
         self,

@@ -17,7 +17,7 @@ from clquant.histogram.counting import count_colors
 from clquant.histogram.deep_counting import deep_parts
 from clquant.histogram.device_table import DeviceTable
 from clquant.histogram.merging import Codes, HostCounts, checked_total, codes_of, colors_of, is_partial, merged, summed
-from clquant.images import Picture, files, lazy, materialize, pieces, read_parts, refuse_rows
+from clquant.images import Picture, files, lazy, materialize, pieces, read_parts
 from clquant.images.batches import read_in_groups, session_of
 from clquant.images.decode import to_samples
 from clquant.images.folders import files_below
@@ -126,9 +126,7 @@ class ColorHistogram:
             If `progress` returned False.
         """
         bits = params.choice("max_bits", params.integer("max_bits", max_bits, 8, 16), (8, 16))
-        images = materialize(images)
-        refuse_rows(images, "images")
-        sources = _expanded(images)
+        sources = _expanded(materialize(images))
         report = Progress(params.callback("progress", progress))
         session = session_of(queue, sources)
         most = None if memory is None else lazy.memory_bytes(memory) // _MERGING_BYTES

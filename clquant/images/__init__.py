@@ -14,7 +14,6 @@ from clquant.images.input_rules import (
 )
 from clquant.images.picture import HostImage, ImageLike, Picture, buffer_of, device_arrays
 from clquant.images.picture_files import FORMATS, allow_formats
-from clquant.images.rows import refuse_rows
 
 __all__ = [
     "FORMATS",
@@ -32,7 +31,6 @@ __all__ = [
     "read",
     "read_many",
     "read_parts",
-    "refuse_rows",
     "sent",
     "sent_together",
 ]

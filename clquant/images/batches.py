@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from clquant import params
-from clquant.images import ImageLike, Picture, materialize, read, refuse_rows
+from clquant.images import ImageLike, Picture, materialize, read
 from clquant.images.dark_values import warned_once
 from clquant.runtime import Array, CommandQueue, InvalidArgument, InvalidType, Session, open_session
 
@@ -23,7 +23,6 @@ def listed(images: Any) -> Sequence[ImageLike]:
         raise InvalidType(f"images is {params.shown(images)}; allowed: a list or tuple of images")
     if not images:
         raise InvalidArgument("images is empty; allowed: at least one image")
-    refuse_rows(images, "images")
     return images
 
 

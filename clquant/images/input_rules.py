@@ -66,9 +66,12 @@ def read_parts(
     argument: str = "image",
     max_channels: int = 4,
     max_bits: int = 8,
+    takes_rows: bool = False,
 ) -> Picture:
     """Read a picture for a job on bands: a lazy one stays where it is (see `read`)."""
     bound = lazy.memory_bytes(memory)
+    if not takes_rows:
+        refuse_rows(source, argument)
     if isinstance(source, str | os.PathLike):
         opened = lazy.opened(os.fsdecode(source))
         source = source if opened is None else opened
@@ -77,7 +80,7 @@ def read_parts(
         rows = LazyRows(source, argument, bound, max_bits)
         picture = Picture(rows.height, rows.width, channels, gray, lazy=rows)
     else:
-        picture = read(source, argument=argument, max_channels=max_channels, max_bits=max_bits)
+        picture = read(source, argument=argument, max_channels=max_channels, max_bits=max_bits, takes_rows=True)
     return picture
 
 
@@ -99,7 +102,14 @@ def pieces(picture: Picture) -> Iterator[Picture]:
         yield dataclasses.replace(picture, height=len(array), array=array, lazy=None)
 
 
-def read(source: ImageLike, *, argument: str = "image", max_channels: int = 4, max_bits: int = 8) -> Picture:
+def read(
+    source: ImageLike,
+    *,
+    argument: str = "image",
+    max_channels: int = 4,
+    max_bits: int = 8,
+    takes_rows: bool = False,
+) -> Picture:
     """Read what a person holds by the rules at the head of this module.
 
     Parameters
@@ -112,6 +122,8 @@ def read(source: ImageLike, *, argument: str = "image", max_channels: int = 4, m
         4, or more for engines that take multi-band arrays; then every C up to it is allowed.
     max_bits : int
         8, or 16 for jobs that are done from 16-bit values, which they may get then.
+    takes_rows : bool
+        Whether an array that looks like rows of vectors is taken (see `clquant.images.rows`).
 
     Returns
     -------
@@ -128,6 +140,8 @@ def read(source: ImageLike, *, argument: str = "image", max_channels: int = 4, m
     """
     if isinstance(source, Picture):
         return source if max_bits == 16 else source.narrowed()
+    if not takes_rows:
+        refuse_rows(source, argument)
     if isinstance(source, Array):
         return _from_device(source, argument, max_channels, max_bits)
     if params.is_dask(source):
@@ -200,7 +214,6 @@ def sent(image: ImageLike, queue: CommandQueue | None) -> Iterator[tuple[Any, An
 
     A Dask array stays what it is, without a session.
     """
-    refuse_rows(image)
     if params.is_dask(image):
         yield None, image
         return
@@ -230,7 +243,7 @@ def read_many(
         return [read(source, argument=argument, max_channels=max_channels, max_bits=max_bits)]
     if not source:
         raise InvalidArgument(f"{argument} is empty; allowed: at least one image")
-    given = {"max_channels": max_channels, "max_bits": max_bits}
+    given: dict[str, Any] = {"max_channels": max_channels, "max_bits": max_bits}
     with warned_once():
         return [read(s, argument=f"{argument}[{i}]", **given) for i, s in enumerate(source)]
 

@@ -19,12 +19,7 @@ MOST_COLUMNS = 2048  # of vectors; more are a line scan
 
 
 def refuse_rows(source: Any, argument: str = "image") -> None:
-    """Refuse an array, or one in a list or tuple of images, that holds rows instead of a gray picture."""
-    if isinstance(source, list | tuple):
-        for number, one in enumerate(source):
-            if not isinstance(one, list | tuple):
-                refuse_rows(one, f"{argument}[{number}]")
-        return
+    """Refuse an array that holds rows instead of a gray picture."""
     shape = getattr(source, "shape", None)
     if getattr(source, "ndim", None) != 2 or not isinstance(shape, tuple) or any(map(math.isnan, shape)):
         return

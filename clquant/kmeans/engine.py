@@ -24,7 +24,6 @@ from clquant.images import (
     read,
     read_many,
     read_parts,
-    refuse_rows,
 )
 from clquant.images.batches import listed, read_in_groups, session_of
 from clquant.kmeans.fit import Fit, Fitted
@@ -187,7 +186,6 @@ class KMeansPalette(PaletteEngine):
             If `progress` returned False; what was learned before stands.
         """
         weights, sources = weights_of(y, sample_weight), materialize(images)
-        refuse_rows(sources, "images")
         memory = lazy.memory_bytes(memory)
         given = sources if isinstance(sources, list | tuple) else [sources]
         if not any(is_read_in_parts(source) for source in given):

@@ -20,7 +20,6 @@ from clquant.images import (
     materialize,
     read_many,
     read_parts,
-    refuse_rows,
 )
 from clquant.images.batches import listed, session_of
 from clquant.neuquant.fit import NeuQuantFit
@@ -172,7 +171,6 @@ class NeuQuantCL(PaletteEngine):
             If `progress` returned False; `palette_` stays as it was.
         """
         images = materialize(images)
-        refuse_rows(images, "images")
         given, report = NeuQuantParams.of(self), Progress(params.callback("progress", progress))
         weights = weights_of(y, sample_weight)
         pictures = self._read(images, lazy.memory_bytes(memory), given.parallel, whole=weights is not None)

@@ -44,7 +44,6 @@ class FewestColors:
             )
         self.least = max(len(checked_fixed(given.get("fixed_colors"), self.most)) + 1, 2)
         self.sources = images.materialize(sources)
-        images.refuse_rows(self.sources, "images")
         self.weight = weight if isinstance(self.sources, list | tuple) else [weight] if weight is not None else None
         self.limit = limit
         self.progress = Progress(params.callback("progress", progress))

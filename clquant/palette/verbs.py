@@ -14,7 +14,7 @@ from clquant.color.palette import Palette, as_palette
 from clquant.dithering.registry import Ditherer, find_dither, job_of
 from clquant.flow.file_sinks import About
 from clquant.flow.result_files import writing
-from clquant.images import ImageLike, read_parts, refuse_rows
+from clquant.images import ImageLike, read_parts
 from clquant.images.moving import bounds
 from clquant.mapping import lookup
 from clquant.mapping.palette_on_device import METRICS
@@ -71,7 +71,6 @@ def _by_own(
     ditherer: Ditherer, image: Any, palette: Palette, colored: bool, out: Any, about: About, memory: Any, given: Any
 ) -> Any:
     """Indices by a ditherer of the caller's, or their colours."""
-    refuse_rows(image)
     with writing(out, about) as sink:
         found = ditherer(read_parts(image, memory=memory, max_bits=16), palette, **given)
         found = lookup.applied(found, palette, given["queue"]) if colored else found

@@ -183,7 +183,7 @@ def _leaves_and_root(
     job: TreeJob, corner: tuple[int, int], level: int, pixels: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.void], Root]:
     """Build the subtree of the square (x, y) of a level from its pixels alone."""
-    part, session = images.read(np.asarray(pixels), max_channels=MAX_CHANNELS), runtime.open_session(None)
+    part, session = images.read(np.atleast_3d(pixels), max_channels=MAX_CHANNELS), runtime.open_session(None)
     with session.scope() as scope:
         assert part.array is not None
         size = part.width * part.channels, part.height, part.width

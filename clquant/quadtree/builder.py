@@ -23,7 +23,6 @@ METHODS = ("bottom-up", "top-down")
 
 
 def _spread_leaves(executor: Any, builder: QuadtreeBuilder, image: Any, **_: Any) -> Any:
-    images.refuse_rows(image)
     whole = executor.checked(image)
     height, width, channels = (*whole.shape, 1)[:3]
     return spread_leaves(executor, whole, builder._job(images.Picture(height, width, channels, gray=channels == 1)))
@@ -144,7 +143,6 @@ class QuadtreeBuilder(Estimator):
         StoppedError
             If `progress` returned False.
         """
-        images.refuse_rows(image)
         bits = _bits_of(image)
         picture = (
             images.read(image, max_channels=MAX_CHANNELS, max_bits=bits)
@@ -194,7 +192,6 @@ class QuadtreeBuilder(Estimator):
         InvalidType, InvalidArgument, FileError, DeviceMemoryError, StoppedError
             As `build`.
         """
-        images.refuse_rows(image)
         picture = images.read_parts(image, memory=memory, max_channels=MAX_CHANNELS, max_bits=_bits_of(image))
         return self._decomposed(self._job(picture), progress)
 

@@ -66,7 +66,7 @@ class PictureStatistics:
     ) -> None:
         self.pixels = pixels
         self.complete = complete
-        self._gray, self._criterion = job.picture.gray, job.criterion
+        self._criterion = job.criterion
         self._leaves = leaves
         self._queue = queue
         self._made: tuple[dict[int, Words], Kinds] | None = None
@@ -123,5 +123,4 @@ class PictureStatistics:
         return decompose(self.session(), job, runtime.Progress(None))
 
     def _picture(self) -> Picture:
-        given = self.pixels[..., 0] if self._gray else self.pixels
-        return images.read(given, max_channels=MAX_CHANNELS)
+        return images.read(self.pixels, max_channels=MAX_CHANNELS)

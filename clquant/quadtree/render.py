@@ -20,7 +20,7 @@ def outlined(session: runtime.Session, leaves: LeafList, image: Any, color: Any)
     """Return the borders over a picture, or with None over the leaves' means; (H, W, 3)."""
     base = None
     if image is not None:
-        base = images.read(image, max_channels=MAX_CHANNELS).array
+        base = images.read(image, max_channels=MAX_CHANNELS, takes_rows=True).array
         if base is None:
             raise InvalidType(f"image is {params.shown(image)}; allowed: a picture on the host")
         if base.shape[:2] != (leaves.height, leaves.width):

@@ -142,8 +142,8 @@ def _sum_of_band(
 
 def _read(original: ImageLike, result: ImageLike, memory: Any) -> Pair:
     half = max(lazy.memory_bytes(memory) // 2, 1 << 20)
-    first = images.read_parts(original, argument="original", memory=half)
-    second = first if result is original else images.read_parts(result, argument="result", memory=half)
+    first = images.read_parts(original, argument="original", memory=half, takes_rows=True)
+    second = first if result is original else images.read_parts(result, argument="result", memory=half, takes_rows=True)
     if (first.height, first.width) != (second.height, second.width):
         shapes = f"{first.width} x {first.height} and {second.width} x {second.height} pixels"
         raise InvalidArgument(f"original and result must be of one size, got {shapes}")

@@ -9,7 +9,7 @@ from typing import Any
 from clquant import params
 from clquant.color.palette import Palette
 from clquant.estimator import weights_of
-from clquant.images import ImageLike, materialize, read, refuse_rows
+from clquant.images import ImageLike, materialize, read
 from clquant.images.batches import listed
 from clquant.palette.engine import PaletteEngine
 from clquant.runtime import CommandQueue, Progress, ProgressCallback
@@ -118,9 +118,7 @@ class SpatialPalette(PaletteEngine):
         StoppedError
             If `progress` returned False; what was learned before stands.
         """
-        sources = materialize(images)
-        refuse_rows(sources, "images")
-        self.palette_ = SpatialFit(self, sources, weights_of(y, sample_weight), progress).run()
+        self.palette_ = SpatialFit(self, materialize(images), weights_of(y, sample_weight), progress).run()
         return self
 
     def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:

@@ -15,7 +15,7 @@ import PIL.Image
 
 from clquant import params
 from clquant.color.formats.parallel import ordered
-from clquant.images import detached, files, moving, read, refuse_rows
+from clquant.images import detached, files, moving, read
 from clquant.images.folders import files_below
 from clquant.images.moving import Frame
 from clquant.images.picture_files import MAX_FILE_PIXELS
@@ -114,7 +114,6 @@ def _pixels_of(picture: Any, argument: str) -> npt.NDArray[np.uint8]:
     """(H, W) or (H, W, C): a picture's pixels on the host."""
     if isinstance(picture, Frame):
         return picture.pixels
-    refuse_rows(picture, argument)
     found = read(picture, argument=argument)
     session = open_session(None, [found.device_array]) if found.device_array is not None else None
     pixels = found.array if session is None else found.on_host(session)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from clquant import flow, params
 from clquant.estimator import Estimator
-from clquant.images import HostImage, ImageLike, files, refuse_rows
+from clquant.images import HostImage, ImageLike, files
 from clquant.runtime import Array, CommandQueue, FormatError, InvalidType, Progress, open_session
 from clquant.vq.coder import BlockCoder, HostTable, Image, Pixels, Report, Size, Table
 from clquant.vq.container import clvq_format
@@ -137,7 +137,6 @@ class VQCodec(Estimator):
         relaxation (Zeger, Vaisey and Gersho 1992) with merges of nearest pairs (Equitz 1989); all but the last of them
         are trained on samples, of 64, 256 and 1024 blocks per codeword. The codebook is sorted by brightness.
         """
-        refuse_rows(images, "images")
         trained, shape = fit(self, images, sample_weight, progress, memory)
         codebook = trained.codebook.astype(np.uint8, copy=False)
         self.codebook_ = codebook.reshape(len(codebook), *shape.codeword_shape())
@@ -288,7 +287,6 @@ class VQCodec(Estimator):
         """
         coder, report = self._coder(), Progress(params.callback("progress", progress))
         embed = params.boolean("embed_codebook", embed_codebook)
-        refuse_rows(image)
         if not hasattr(file, "write"):
             raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for writing")
         most_states = min(clvq_format.MAX_STATE_SIZE, len(coder.rows))

@@ -74,6 +74,17 @@ def test_sixteen_bits_are_mapped_as_such(picture: Any) -> None:
         assert np.array_equal(one.predict(given, dither).compute(), one.predict(deep, dither))
 
 
+def test_chunks_of_a_gray_picture_are_no_rows(picture: Any) -> None:
+    gray = np.ascontiguousarray(picture[:, :12, 0])
+    given = da.from_array(gray, (203, 4))
+    one, other = (clquant.KMeansPalette(4).fit(image) for image in (gray, given))
+    assert one.palette_ == other.palette_
+    assert np.array_equal(other.predict(given).compute(), one.predict(gray))
+    assert np.array_equal(clquant.QuadtreeBuilder().leaves(given).compute(), clquant.QuadtreeBuilder().leaves(gray))
+    with pytest.raises(clquant.InvalidArgument, match=r"image has the shape \(203, 4\), which looks like rows"):
+        one.predict(given[:, :4])
+
+
 @pytest.mark.parametrize("dither", [None, "bayer4"])
 def test_lazy_results_are_written_in_order(picture: Any, dither: Any) -> None:
     given, done = da.from_array(picture, (60, 71, 3)), []

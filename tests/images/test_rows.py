@@ -10,8 +10,7 @@ import PIL.Image
 import pytest
 
 import clquant
-from clquant.images import refuse_rows
-from clquant.images.rows import MOST_COLUMNS
+from clquant.images.rows import MOST_COLUMNS, refuse_rows
 
 
 def zeros(*shape: int, dtype: npt.DTypeLike = np.uint8) -> npt.NDArray[np.generic]:
@@ -43,7 +42,8 @@ def test_rows_are_refused(rows: npt.NDArray[np.generic]) -> None:
 
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: str(picture.shape))
 def test_gray_pictures_are_none(picture: npt.NDArray[np.generic]) -> None:
-    refuse_rows([picture, picture[:, :, None]])
+    refuse_rows(picture)
+    refuse_rows(picture[:, :, None])
     refuse_rows(zeros(5000, 3)[:, :, None])
     refuse_rows(PIL.Image.new("L", (3, 5000)))
 

@@ -14,7 +14,7 @@ from clquant.dithering.ordered import OrderedDither
 from clquant.dithering.registry import find_dither
 from clquant.dithering.threshold_maps import ORDERED
 from clquant.estimator import Estimator
-from clquant.images import ImageLike, Picture, buffer_of, device_arrays, materialize, read_many, refuse_rows
+from clquant.images import ImageLike, Picture, buffer_of, device_arrays, materialize, read_many
 from clquant.mapping.lookup import applied
 from clquant.palette import engine
 from clquant.runtime import Array, CommandQueue, InvalidArgument, Progress, ProgressCallback, Session, open_session
@@ -134,9 +134,7 @@ class TilePalettes(Estimator):
             If `progress` returned False; what was learned before stands.
         """
         given, report = TileParams.of(self), Progress(params.callback("progress", progress))
-        sources = materialize(images)
-        refuse_rows(sources, "images")
-        pictures = read_many(sources)
+        pictures = read_many(materialize(images))
         session = open_session(self.queue, device_arrays(pictures))
         reserved = given.reserves or any(_has_holes(session, picture) for picture in pictures)
         steps = TileSteps(session, given.space, given.side, given.n_colors, int(reserved))
@@ -191,7 +189,6 @@ class TilePalettes(Estimator):
         self._check_fitted("palettes_")
         given, report = TileParams.of(self), Progress(params.callback("progress", progress))
         way = _checked_dither(dither)
-        refuse_rows(image)
         picture = images.read(image)
         session = open_session(self.queue, device_arrays([picture]))
         reserved = self.palette_.has_alpha

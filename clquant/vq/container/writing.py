@@ -93,7 +93,7 @@ class Compressor:
         """Some bands of a table with blocks by likelier codewords; `total` are the pixels of the whole picture."""
         session = open_session(self.coder.queue)
         with open_contexts(session, self.coder.rows, self.coder.shape, total, True) as contexts:
-            return self._matched(session, images.read(pixels), layout, contexts, model, table)
+            return self._matched(session, images.read(np.atleast_3d(pixels)), layout, contexts, model, table)
 
     def _matched(
         self,

@@ -81,7 +81,7 @@ class Film:
             frame = next(self._reading)
             if not self._keeps_all:
                 self._read.clear()
-            pixels = images.read(frame.pixels, argument=self._shown).array
+            pixels = images.read(np.atleast_3d(frame.pixels), argument=self._shown).array
             self._read[last + 1] = palette_options.settled(self._args, pixels), frame.delay_ms
             if last + 2 == len(self.frames):
                 next(self._reading, None)  # which closes the file
