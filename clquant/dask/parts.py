@@ -97,7 +97,7 @@ def written(array: Any, out: Any, about: About, report: Progress) -> Any:
 
 def store(array: Any, sink: Sink, report: Progress) -> Any:
     """Compute a lazy array, write it row of chunks by row of chunks, and return what the caller gave as `out`."""
-    sink.checked(tuple(array.shape), array.dtype)
+    sink.open(tuple(array.shape), array.dtype)
     rows = enumerate(itertools.pairwise(begins_of(array.chunks[0])))
     todo = [(i, top, end) for i, (top, end) in rows if not sink.has(end)]
     write = functools.partial(_write, sink, report, array.shape[0])

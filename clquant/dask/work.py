@@ -10,7 +10,7 @@ from typing import Any
 from dask import compute, delayed
 
 from clquant.dask.verify import verified_share, verify_elsewhere
-from clquant.images.dark_values import no_warnings
+from clquant.images.dark_values import warned_once
 from clquant.runtime import ClquantError, DeviceError, DeviceMemoryError, default_device, describe
 from clquant.runtime.transfer.staging import sharing_lanes
 
@@ -64,7 +64,7 @@ def named(work: Callable[..., Any]) -> Callable[..., Any]:
 def _named(work: Callable[..., Any], share: float, *args: Any) -> Any:
     call = partial(work, *args)
     try:
-        with sharing_lanes(), no_warnings():  # of pictures that are parts of one
+        with sharing_lanes(), warned_once(before=True):  # of pictures that are parts of one
             result = call()
         verify_elsewhere(share, result, here, call)
         return result

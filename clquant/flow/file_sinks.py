@@ -108,7 +108,8 @@ class FileSink(Sink):
         self._closed = False
         self._waiting: list[npt.NDArray[Any]] = []
 
-    def _open(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    def open(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        """Begin the file, where one may be written."""
         if not self.path.parent.is_dir():
             raise FileError(f"cannot write {str(self.path)!r}: there is no folder {str(self.path.parent)!r}")
         if self.path.exists() and not os.access(self.path, os.W_OK):
@@ -117,7 +118,8 @@ class FileSink(Sink):
         with self._errors():
             self.begin(shape, dtype)
 
-    def _write(self, begin: int, end: int, rows: npt.NDArray[Any]) -> None:  # noqa: ARG002
+    def write(self, begin: int, end: int, rows: npt.NDArray[Any]) -> None:  # noqa: ARG002
+        """Write the whole blocks among the rows so far."""
         with self._lock, self._errors():
             if self._closed:
                 return

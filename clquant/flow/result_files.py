@@ -54,7 +54,5 @@ def _file_sink(out: str | os.PathLike[str], about: About) -> FileSink:
         raise InvalidArgument(f"resume is given with {shown(str(target))}; allowed: with a path that ends in .zarr")
     from clquant.flow.tiff_sinks import GeoTiffSink, TiffSink
 
-    place = geo_files.place_of(about.source)
-    if has_layout and place is None:
-        place = geo_files.NOWHERE
+    place = geo_files.place_of(about.source) or (geo_files.NOWHERE if has_layout else None)
     return TiffSink(out, about) if place is None else GeoTiffSink(out, about, place)

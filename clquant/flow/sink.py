@@ -20,26 +20,17 @@ class Sink(abc.ABC):
     def __init__(self, target: Any) -> None:
         self.target = target
 
-    def checked(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Sink:
-        """Check that a result of a shape and dtype fits, and return this sink."""
-        self._open(shape, dtype)
-        return self
-
-    def write(self, begin: int, end: int, rows: npt.NDArray[Any]) -> None:
-        """Write some rows."""
-        self._write(begin, end, rows)
-
     def has(self, row1: int) -> bool:  # noqa: ARG002
         """Return whether it holds all rows before `row1` from an earlier job."""
         return False
 
     @abc.abstractmethod
-    def _open(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        """Prepare the target for a result."""
+    def open(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        """Prepare the target for a result, which must fit it."""
 
     @abc.abstractmethod
-    def _write(self, begin: int, end: int, rows: npt.NDArray[Any]) -> None:
-        """Write some rows to the target."""
+    def write(self, begin: int, end: int, rows: npt.NDArray[Any]) -> None:
+        """Write some rows."""
 
 
 class ArraySink(Sink):
@@ -53,13 +44,15 @@ class ArraySink(Sink):
             )
         super().__init__(out)
 
-    def _open(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    def open(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        """Check the shape and dtype."""
         given = tuple(int(side) for side in self.target.shape)
         if given != shape or not np.can_cast(dtype, getattr(self.target, "dtype", dtype), "safe"):
             kind = getattr(self.target, "dtype", "no dtype")
             raise InvalidArgument(f"out has shape {given} and dtype {kind}; allowed: {shape} and {dtype}")
 
-    def _write(self, begin: int, end: int, rows: npt.NDArray[Any]) -> None:
+    def write(self, begin: int, end: int, rows: npt.NDArray[Any]) -> None:
+        """Assign some rows."""
         try:
             self.target[begin:end] = rows
         except Exception as error:  # storage fails in many ways
@@ -100,7 +93,8 @@ class SinkResult:
     def __init__(self, session: Session, shape: tuple[int, ...], dtype: npt.DTypeLike, sink: Sink) -> None:
         self._session = session
         self._shape, self._dtype = shape, np.dtype(dtype)
-        self._sink = sink.checked(shape, self._dtype)
+        self._sink = sink
+        sink.open(shape, self._dtype)
         self._writer = concurrent.futures.ThreadPoolExecutor(1, "clquant-write")
         self._writing: concurrent.futures.Future[None] | None = None
 

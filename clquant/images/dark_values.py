@@ -17,19 +17,9 @@ _PACKAGE = __name__.partition(".")[0] + "."
 
 
 @contextlib.contextmanager
-def warned_once() -> Iterator[None]:
-    """Within the block there is one warning at most."""
-    token = _told.set(_told.get() or [False])
-    try:
-        yield
-    finally:
-        _told.reset(token)
-
-
-@contextlib.contextmanager
-def no_warnings() -> Iterator[None]:
-    """Within the block there is none: what is read is a part of a picture."""
-    token = _told.set([True])
+def warned_once(before: bool = False) -> Iterator[None]:
+    """Within the block there is one warning at most, none if there was one before."""
+    token = _told.set([True] if before else _told.get() or [False])
     try:
         yield
     finally:

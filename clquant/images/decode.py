@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import os
 from typing import Any
 
 import numpy as np
@@ -11,7 +9,7 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant.images.dark_values import warn_of_dark
-from clquant.images.deep_files import deep_colors, turned_upright
+from clquant.images.deep_files import deep_colors, other_profile, turned_upright
 from clquant.images.guards.decoder_work import hidden_pictures
 from clquant.images.picture_files import check_claim, opened
 from clquant.params import shown
@@ -19,8 +17,6 @@ from clquant.runtime import FileError, InvalidArgument, InvalidType
 
 Samples = npt.NDArray[Any]
 """uint8 or uint16."""
-
-
 # Values that stay in a processor's cache between operations.
 _NARROWED_AT_ONCE = 1 << 16
 
@@ -74,15 +70,9 @@ def to_uint8(array: npt.NDArray[Any], argument: str) -> npt.NDArray[np.uint8]:
     raise InvalidType(f"{argument} is {shown(array)}; allowed: integers in 0..255, bool, uint16, or floats in 0..1")
 
 
-def from_file(path: str, argument: str, max_bits: int = 8) -> Samples:
-    """Read a file's first frame, (H, W) or (H, W, 3 or 4): uint8, or uint16 if `max_bits` is 16 and the file has it."""
-    with opened(os.fsdecode(path), argument) as (image, nbytes):
-        return first_frame(image, nbytes, argument, max_bits)
-
-
-def from_bytes(data: bytes, argument: str, max_bits: int = 8) -> Samples:
-    """Read the first frame of a file's bytes."""
-    with opened(data, argument) as (image, nbytes):
+def from_file(source: str | bytes, argument: str, max_bits: int = 8) -> Samples:
+    """Read the first frame of a path or a file's bytes: (H, W) or (H, W, 3 or 4), of 16 bits if allowed and there."""
+    with opened(source, argument) as (image, nbytes):
         return first_frame(image, nbytes, argument, max_bits)
 
 
@@ -162,18 +152,14 @@ def _color_key(image: PIL.Image.Image) -> Any:
 
 def _to_srgb(image: PIL.Image.Image) -> PIL.Image.Image:
     """The picture in sRGB if it carries a profile that Pillow can convert; else as it is."""
-    profile = image.info.get("icc_profile")
-    if not profile or image.mode not in ("RGB", "RGBA"):
+    profile = other_profile(image) if image.mode in ("RGB", "RGBA") else None
+    if profile is None:
         return image
-    try:
-        from PIL import ImageCms  # with LittleCMS, for the few files that want it
+    from PIL import ImageCms  # with LittleCMS, for the few files that want it
 
-        source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-        if "srgb" in ImageCms.getProfileDescription(source).lower():
-            return image
-        converted = ImageCms.profileToProfile(image, source, ImageCms.createProfile("sRGB"), outputMode=image.mode)
+    try:
+        return ImageCms.profileToProfile(image, profile, ImageCms.createProfile("sRGB"), outputMode=image.mode) or image
     except MemoryError:
         raise
     except Exception:  # a broken profile says nothing about the colours
         return image
-    return converted or image

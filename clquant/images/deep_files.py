@@ -32,8 +32,6 @@ _SWAPPED = {
     for mode in ("RGB", "RGBA")
     for order, other in (("B", "L"), ("L", "B"), ("N", _OTHER))
 }
-
-
 _GRAY_ALPHA = "LA;16B"
 
 
@@ -46,7 +44,7 @@ def deep_colors(image: PIL.Image.Image, argument: str, max_bits: int = 16) -> np
     known = len(layouts) == len(tiles) > 0 and all(layout in _SWAPPED for layout in layouts)
     if image.format not in ("PNG", "TIFF") or not known or _has_planes(image):
         return None
-    if _is_converted(image):
+    if other_profile(image) is not None:
         if max_bits == 16:
             warnings.warn(
                 f"{argument} has 16 bits per value and a profile other than sRGB's: its 8 bits are converted to sRGB",
@@ -108,14 +106,15 @@ def _with_layout(tile: Any, layout: Any) -> Any:
     return tile._replace(args=layout) if hasattr(tile, "_replace") else (*tile[:3], layout)
 
 
-def _is_converted(image: PIL.Image.Image) -> bool:
-    """Whether the picture has a profile of other colours than sRGB's."""
+def other_profile(image: PIL.Image.Image) -> Any:
+    """The picture's profile if it is of other colours than sRGB's, else None."""
     profile = image.info.get("icc_profile")
     if not profile:
-        return False
+        return None
     with contextlib.suppress(Exception):  # what is no profile says nothing about the colours
-        from PIL import ImageCms
+        from PIL import ImageCms  # with LittleCMS, for the few files that want it
 
         opened = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-        return "srgb" not in ImageCms.getProfileDescription(opened).lower()
-    return False
+        if "srgb" not in ImageCms.getProfileDescription(opened).lower():
+            return opened
+    return None

@@ -78,10 +78,8 @@ def read_parts(
     if not isinstance(source, Picture) and lazy.is_lazy(source):
         gray, channels = _check_shape(tuple(int(side) for side in source.shape), argument, max_channels)
         rows = LazyRows(source, argument, bound, max_bits)
-        picture = Picture(rows.height, rows.width, channels, gray, lazy=rows)
-    else:
-        picture = read(source, argument=argument, max_channels=max_channels, max_bits=max_bits, takes_rows=True)
-    return picture
+        return Picture(rows.height, rows.width, channels, gray, lazy=rows)
+    return read(source, argument=argument, max_channels=max_channels, max_bits=max_bits, takes_rows=True)
 
 
 def is_read_in_parts(source: ImageLike) -> bool:
@@ -174,8 +172,8 @@ def _to_array(source: Any, argument: str, max_bits: int) -> decode.Samples:
             if math.prod(stored.shape[:2]) > MAX_FILE_PIXELS:
                 sides = "x".join(str(side) for side in stored.shape[1::-1])
                 raise FileError(f"{argument}: it claims {sides} pixels; allowed at once: {MAX_FILE_PIXELS}")
-            return decode.to_samples(lazy.whole(stored, argument), argument, max_bits)
-        return decode.from_file(os.fspath(source), argument, max_bits)
+            return decode.to_samples(lazy.values_of(stored, ..., argument), argument, max_bits)
+        return decode.from_file(os.fsdecode(source), argument, max_bits)
     if isinstance(source, PIL.Image.Image):
         return decode.from_pil(source, argument, max_bits)
     array = foreign.as_array(source, argument)
@@ -183,7 +181,7 @@ def _to_array(source: Any, argument: str, max_bits: int) -> decode.Samples:
         return decode.to_samples(array, argument, max_bits)
     data = foreign.encoded(source, argument)
     if data is not None:
-        return decode.from_bytes(data, argument, max_bits)
+        return decode.from_file(data, argument, max_bits)
     raise InvalidType(
         f"{argument} is {shown(source)}; allowed: a path, a PIL image, an array of NumPy, a device or any "
         "library with __array__ or __dlpack__, bytes or a binary file"

@@ -21,7 +21,7 @@ import PIL.Image
 
 from clquant import params
 from clquant.images import decode, ome
-from clquant.images.dark_values import DarkRows, no_warnings
+from clquant.images.dark_values import DarkRows, warned_once
 from clquant.images.tiff import geo
 from clquant.images.tiff.directories import check_claim
 from clquant.params import is_dask, shown
@@ -141,17 +141,13 @@ class LazyRows:
             yield ahead.result()
 
     def _read(self, rows: tuple[int, int], columns: tuple[int, int]) -> decode.Samples:
-        whole = columns == (0, self.width)
-        where = f"rows {rows[0]} to {rows[1] - 1}"
-        try:
-            values = np.asarray(self._source[slice(*rows)] if whole else self._source[slice(*rows), slice(*columns)])
-        except Exception as error:  # storage fails in many ways
-            raise FileError(f"{self._argument}: cannot read {where}: {error}") from error
+        key = slice(*rows) if columns == (0, self.width) else (slice(*rows), slice(*columns))
+        values = values_of(self._source, key, self._argument)
         shape = rows[1] - rows[0], columns[1] - columns[0]
         if values.shape[:2] != shape:
-            raise FileError(f"{self._argument}: {where} have the shape {values.shape}")
+            raise FileError(f"{self._argument}: {_shown(key)} have the shape {values.shape}")
         self._dark.note(values)
-        with no_warnings():
+        with warned_once(before=True):  # parts of a picture say nothing of all of it
             converted = decode.to_samples(values, self._argument, self.bits)
         return np.ascontiguousarray(converted).reshape(*shape, self.channels)
 
@@ -174,35 +170,18 @@ def check_sizes(source: Any, argument: str, memory: int, most_side: int = MOST_S
             raise InvalidArgument(f"{argument}: {what} takes {nbytes} bytes; allowed by memory: {memory}")
 
 
-def rows_of(source: Any, rows: slice, argument: str) -> npt.NDArray[Any]:
-    """Read some rows of an array or a store."""
+def values_of(source: Any, key: Any, argument: str) -> npt.NDArray[Any]:
+    """Read rows, a rectangle or all of an array or a store."""
     try:
-        return np.asarray(source[rows])
+        return np.asarray(source[key])
     except Exception as error:  # storage fails in many ways
-        where = f"rows {rows.start} to {rows.stop - 1}"
-        raise FileError(f"{argument}: cannot read {where}: {error}") from error
+        raise FileError(f"{argument}: cannot read {_shown(key)}: {error}") from error
 
 
-def whole(source: Any, argument: str) -> npt.NDArray[Any]:
-    """All of an array that may be elsewhere, as `rows_of` gives its rows."""
-    try:
-        return np.asarray(source[...])
-    except MemoryError:
-        raise
-    except Exception as error:  # storage fails in many ways
-        raise FileError(f"{argument}: cannot read it: {error}") from error
-
-
-class _Tiff:
-    """The array of a TIFF, whose file is closed when nobody holds the array any more."""
-
-    def __init__(self, array: Any, store: Any) -> None:
-        self._array = array
-        self.shape, self.dtype, self.ndim, self.chunks = array.shape, array.dtype, array.ndim, array.chunks
-        weakref.finalize(self, store.close)
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._array[key]
+def _shown(key: Any) -> str:
+    """The rows of a key in words."""
+    rows = key[0] if isinstance(key, tuple) else key
+    return f"rows {rows.start} to {rows.stop - 1}" if isinstance(rows, slice) else "it"
 
 
 def opened(path: str) -> Any | None:
@@ -263,4 +242,6 @@ def _tiled_tiff(path: str) -> Any | None:
         raise
     except Exception as error:
         raise FileError(f"cannot read {path!r}: {error}") from error
-    return _Tiff(_zarr_array(store, repr(path)), store)
+    found = _zarr_array(store, repr(path))
+    weakref.finalize(found, store.close)
+    return found

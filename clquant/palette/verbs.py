@@ -76,7 +76,8 @@ def _by_own(
         found = lookup.applied(found, palette, given["queue"]) if colored else found
         if sink is None:
             return found
-        sink.checked(found.shape, found.dtype).write(0, len(found), found)
+        sink.open(found.shape, found.dtype)
+        sink.write(0, len(found), found)
         return sink.target
 
 

@@ -158,7 +158,7 @@ class TableRows(lazy.LazyRows):
         self._size, self.bits = size, 8 * index_dtype(size).itemsize
 
     def _read(self, rows: tuple[int, int], columns: tuple[int, int]) -> npt.NDArray[Any]:  # noqa: ARG002
-        return checked_indices(lazy.rows_of(self._source, slice(*rows), "indices"), self._size)[..., None]
+        return checked_indices(lazy.values_of(self._source, slice(*rows), "indices"), self._size)[..., None]
 
 
 def of_blocks(report: Progress, table: Any, share: int = 1) -> Progress:

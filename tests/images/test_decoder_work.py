@@ -66,7 +66,7 @@ def test_a_claim_of_frames_is_named_as_it_is() -> None:
 def test_time_and_memory_stay_within_their_bounds(make: Callable[[int], bytes]) -> None:
     """Three times that the search for the worst file allows, in time: other processes take the cache's time."""
     data = make(60_000)
-    for read in (lambda data: decode.from_bytes(data, "image"), lambda data: list(moving.frames(data, "image"))):
+    for read in (lambda data: decode.from_file(data, "image"), lambda data: list(moving.frames(data, "image"))):
         costs = [worst_file.cost(read, data) for _ in range(2)]
         assert min(cost.share for cost in costs) < 3
         assert min(cost.memory_share for cost in costs) < 1
@@ -86,9 +86,9 @@ def test_scans_are_counted_where_they_are(monkeypatch: pytest.MonkeyPatch) -> No
         for content in (data, behind):
             if refused:
                 with pytest.raises(runtime.FileError, match=f"more than {most} scans"):
-                    decode.from_bytes(content, "image")
+                    decode.from_file(content, "image")
             else:
-                assert decode.from_bytes(content, "image").shape == (40, 56, 3)
+                assert decode.from_file(content, "image").shape == (40, 56, 3)
 
 
 def test_each_picture_of_several_in_a_file_has_its_scans(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,6 +124,6 @@ def test_files_of_people_are_read() -> None:
     pixels = photo(300, 20)
     stream = io.BytesIO()
     PIL.Image.fromarray(pixels).save(stream, "TIFF", tiffinfo={278: 1})  # a strip per row
-    np.testing.assert_array_equal(decode.from_bytes(stream.getvalue(), "image"), pixels)
+    np.testing.assert_array_equal(decode.from_file(stream.getvalue(), "image"), pixels)
     rows = b"".join(b" ".join(b"%d" % value for value in row) + b" # a row\n" for row in pixels.reshape(300, -1))
-    np.testing.assert_array_equal(decode.from_bytes(b"P3\n20 300\n255\n" + rows, "image"), pixels)
+    np.testing.assert_array_equal(decode.from_file(b"P3\n20 300\n255\n" + rows, "image"), pixels)

@@ -33,7 +33,7 @@ TAGS = "its tags take more memory than its"
 )
 def test_metadata_are_refused_unread(make: Callable[[int], bytes], message: str) -> None:
     data = make(150_000)
-    for read in (lambda: decode.from_bytes(data, "image"), lambda: list(moving.frames(data, "image"))):
+    for read in (lambda: decode.from_file(data, "image"), lambda: list(moving.frames(data, "image"))):
         with pytest.raises(runtime.FileError, match=message):
             read()
 
@@ -67,12 +67,12 @@ def test_metadata_of_people_are_read() -> None:
     for kind, how in (("PNG", {"pnginfo": info}), ("TIFF", {}), ("WEBP", {"lossless": True})):
         stream = io.BytesIO()
         PIL.Image.fromarray(pixels).save(stream, kind, exif=exif, **how)
-        np.testing.assert_array_equal(decode.from_bytes(stream.getvalue(), "image"), pixels)
+        np.testing.assert_array_equal(decode.from_file(stream.getvalue(), "image"), pixels)
 
 
 def test_a_damaged_packed_text_says_nothing_of_the_pixels() -> None:
     data = costly_files.png(costly_files._chunk(b"zTXt", b"k\0\0" + zlib.compress(b"words" * 99)[:-8] + b"12345678"))
-    assert decode.from_bytes(data, "image").shape == (4, 4)
+    assert decode.from_file(data, "image").shape == (4, 4)
 
 
 @pytest.mark.parametrize("orientation", range(10))
@@ -83,4 +83,4 @@ def test_pictures_are_turned_as_pillow_turns_them(orientation: int) -> None:
     PIL.Image.fromarray(photo(5, 8)).save(stream, "PNG", exif=exif)
     with PIL.Image.open(stream) as image:
         expected = np.asarray(PIL.ImageOps.exif_transpose(image))
-    np.testing.assert_array_equal(decode.from_bytes(stream.getvalue(), "image"), expected)
+    np.testing.assert_array_equal(decode.from_file(stream.getvalue(), "image"), expected)

@@ -41,7 +41,7 @@ def test_postscript_is_not_run_whatever_its_name_says(tmp_path, monkeypatch, nam
     with pytest.raises(clquant.FileError, match=r"it is of the format EPS; allowed: AVIF, BMP, .*CLQUANT_FORMATS=EPS"):
         images.read(str(path))
     with pytest.raises(clquant.FileError, match="it is of the format EPS"):
-        decode.from_bytes(EPS, "image")
+        decode.from_file(EPS, "image")
     with pytest.raises(clquant.FileError, match="as a palette: it is of the format EPS"):
         clquant.Palette.read(path)
 
@@ -94,7 +94,7 @@ def test_pillows_own_bound_is_passed_while_a_tiff_is_decoded(monkeypatch, option
     monkeypatch.setattr(picture_files, "PILLOWS_OWN_LIMIT", 100)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        np.testing.assert_array_equal(decode.from_bytes(data, "image"), photo(20, 30))
+        np.testing.assert_array_equal(decode.from_file(data, "image"), photo(20, 30))
     assert PIL.Image.MAX_IMAGE_PIXELS == 100
 
 
@@ -138,7 +138,7 @@ def test_damaged_exif_says_nothing_about_the_orientation():
     with PIL.Image.open(io.BytesIO(data)) as picture:
         stream = io.BytesIO()
         picture.save(stream, "PNG", exif=exif)
-    np.testing.assert_array_equal(decode.from_bytes(stream.getvalue(), "image"), pixels)
+    np.testing.assert_array_equal(decode.from_file(stream.getvalue(), "image"), pixels)
 
 
 @pytest.mark.full
@@ -151,7 +151,7 @@ def test_damage_is_a_file_error_in_every_format(kind):
         warnings.simplefilter("ignore")
         for _ in range(40):
             data = damaged(rng, seed)
-            for read in (decode.from_bytes, lambda *given: list(moving.frames(*given))):
+            for read in (decode.from_file, lambda *given: list(moving.frames(*given))):
                 with contextlib.suppress(clquant.FileError, clquant.InvalidType, clquant.InvalidArgument):
                     read(data, "image")
 

@@ -288,7 +288,7 @@ def _decoded(tiles: Tiles, places: list[Place], pool: concurrent.futures.Executo
 
 
 def _decode(place: Place, data: bytes) -> npt.NDArray[np.uint8]:
-    pixels = decode.from_bytes(data, _name(place))
+    pixels = decode.from_file(data, _name(place))
     return np.repeat(pixels[..., None], 3, axis=2) if pixels.ndim == 2 else pixels
 
 

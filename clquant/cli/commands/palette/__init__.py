@@ -165,7 +165,7 @@ def _one(options: Options, shared: Palette | None, item: Item, loaded: Loaded | 
         if kind is not None and (kind in READ_BACK or args.save_palette is not None):
             data = data or options.encoded(result, kind, kept)
         if common.is_reported(args):
-            seen = decode.from_bytes(data, item.place) if kind in READ_BACK else result
+            seen = decode.from_file(data, item.place) if kind in READ_BACK else result
             error = psnr(seen, picture, options.queue, there)
     if args.save_palette is not None:
         result.palette.write(args.save_palette)
