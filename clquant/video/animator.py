@@ -32,6 +32,7 @@ from clquant.video.gif import MAX_PLAYS
 from clquant.video.hold import MOST_AHEAD, Held, held
 from clquant.video.kept import Kept
 from clquant.video.shown import About
+from clquant.video.timing import MILLISECONDS
 from clquant.video.writing import DELAYS_MS, Made, Packing
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ def animate(
     color_space, random_state, queue
         As `KMeansPalette` takes them.
     delay_ms : int, optional
-        How long each frame stands; by default its own time in the file, else 40.
+        How long each frame stands; by default its own time in the file (of a film 100 frames a second are taken at
+        most), else 40.
     plays : int, optional
         How often they are shown; 0 for ever. By default as the file says, else for ever.
     progress : callable, optional
@@ -117,7 +119,9 @@ def animate(
     way = params.choice("palettes", palettes, ways.WAYS) if palettes is not None else "one" if shares else "frame"
     source = frames if isinstance(frames, Frames) else Frames(frames)
     find_dither(dither)
-    if delay_ms is not None:
+    if delay_ms is None:
+        source = source.at_most(MILLISECONDS // DELAYS_MS[0])
+    else:
         params.integer("delay_ms", delay_ms, *DELAYS_MS)
     again: Iterable[Frame] = Spool(ahead(source)) if source.once else source
     reduction = Reduction(

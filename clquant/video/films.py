@@ -27,7 +27,7 @@ _RAW_RATE = 25
 _THREADS = 8
 _BT709, _BT601 = 1, 5
 _UNNAMED = (0, 2)  # "reserved" and "unspecified"
-_SHORT = Fraction(1, 2)  # seconds that a whole film may lack of the length in its head
+_SHORT = Fraction(1, 10)  # seconds, or one and a half frames, that a whole film may lack of the length in its head
 TAKES_OTHERS = "damaged=True (--damaged) takes the frames before"
 
 
@@ -101,7 +101,7 @@ class Film:
                 raise FileError(f"cannot read {self._shown}: its video stream has no frames")
             if waiting is not None:
                 yield Timed(waiting[0], end, partial(_pixels, waiting[1]))
-            if self._length is not None and end + _SHORT < self._length and not self._damaged:
+            if self._length is not None and end + max(_SHORT, 3 * step / 2) < self._length and not self._damaged:
                 raise self._cut_off(end)
 
     def _opened(self) -> Any:
@@ -169,13 +169,16 @@ class Film:
             yield frame
 
     def _of_packets(self, container: Any, stream: Any) -> Iterator[Any]:
-        """Yield decoded frames; raise where a y4m ends within a frame, which FFmpeg leaves out without a word."""
-        end = 0
+        """Yield decoded frames; raise where a film ends within one: FFmpeg leaves a y4m's out without a word."""
+        end, broken = 0, False
         for packet in container.demux(stream):
+            broken = broken or packet.is_corrupt
+            if broken and packet.size:
+                continue
             end = packet.pos + packet.size if packet.size and packet.pos else end
             yield from packet.decode()
         count = self._source.count if isinstance(self._source, _Pipe) else os.path.getsize(self._source)
-        if container.format.name == _Y4M and 0 < end < count:
+        if broken or (container.format.name == _Y4M and 0 < end < count):
             raise EOFError("it ends within a frame")
 
     def _cut_off(self, end: Fraction, error: Exception | None = None) -> FileError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -175,9 +176,10 @@ class Frames:
 
     def at_most(self, fps: int) -> Frames:
         """These frames, of a film no more than `fps` a second."""
+        fewer = copy.copy(self)
         if isinstance(self._source, Film) and self._fps is None:
-            self._fps = Fraction(fps)
-        return self
+            fewer._fps = Fraction(fps)
+        return fewer
 
     def __len__(self) -> int:
         if self._source.count is None or self._fps or self._start or self._end:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 MILLISECONDS = 1000
+LEAST = Fraction(1, 100)  # seconds that every format can show a frame
 
 
 class Timed(NamedTuple):
@@ -32,20 +33,23 @@ def clipped(frames: Iterable[Timed], start: Fraction | None, end: Fraction | Non
 def thinned(frames: Iterable[Timed], fps: Fraction) -> Iterator[Timed]:
     """Yield at most `fps` frames a second; a frame that is over when the next may begin is left out.
 
-    Frames that come slower keep their times. The last one kept is shown until the last of all ends.
+    Frames that come slower keep their times. The last one kept is shown until the last of all ends; one of which less
+    than `LEAST` is left by then is not.
     """
     step, free = 1 / fps, Fraction(0)
-    kept: Timed | None = None
+    kept: list[Timed] = []  # the last two
     for frame in frames:
         begin = max(frame.start, free)
-        if kept is not None and frame.end <= begin:
-            kept = kept._replace(end=frame.end)
+        if kept and frame.end <= begin:
+            kept[-1] = kept[-1]._replace(end=frame.end)
             continue
-        if kept is not None:
-            yield kept._replace(end=begin)
-        kept, free = frame._replace(start=begin), begin + step
-    if kept is not None:
-        yield kept
+        if kept:
+            kept[-1] = kept[-1]._replace(end=begin)
+        yield from kept[:-1]
+        kept, free = [*kept[-1:], frame._replace(start=begin)], begin + step
+    if len(kept) == 2 and kept[1].end - kept[1].start < min(LEAST, step / 2):
+        kept = [kept[0]._replace(end=kept[1].end)]
+    yield from kept
 
 
 def rounded(time: Fraction, unit: int = MILLISECONDS) -> int:

@@ -113,6 +113,23 @@ def test_fast_frames_are_thinned_by_time():
     assert [one.read() for one in thinned(slow, Fraction(12))] == [Fraction(i, 12) for i in range(12)]
 
 
+def test_the_rest_of_a_last_frame_that_no_file_can_show_is_the_frames_before():
+    kept = list(thinned(timed(*[Fraction(i * 1001, 30000) for i in range(61)]), Fraction(25, 2)))
+    assert len(kept) == 25
+    assert kept[-1].end == Fraction(60 * 1001, 30000)
+    assert kept[-1].start == Fraction(24 * 2, 25)
+    assert [one.end - one.start for one in thinned(timed(*[Fraction(i, 1000) for i in range(6)]), Fraction(1000))] == [
+        Fraction(1, 1000)
+    ] * 5
+
+
+def test_fast_films_keep_their_length(tmp_path):
+    pictures = [np.full((16, 16, 3), number, np.uint8) for number in range(40)]
+    read = clquant.video.frames(film(tmp_path / "a.mkv", pictures, [5 * number for number in range(40)]))
+    assert clquant.animate(read, 2).delays_ms == [10] * 20 + [35]
+    assert [frame.delay_ms for frame in read] == [5] * 39 + [40]  # as before
+
+
 def test_delays_add_up():
     times = [Fraction(i, 30) for i in range(31)]
     delays = [rounded(b) - rounded(a) for a, b in itertools.pairwise(times)]
@@ -161,6 +178,9 @@ def test_damaged_and_other_files(pictures, rng, tmp_path):
     assert all(
         np.array_equal(frame.pixels, picture) for frame, picture in zip(before, noise[: len(before)], strict=True)
     )
+    (tmp_path / "end.mkv").write_bytes(data[: len(data) * 9 // 10])
+    with pytest.raises(FileError, match=r"cut off after 1.[78]. of 2.00 seconds"):
+        list(clquant.video.frames(tmp_path / "end.mkv"))
     target = tmp_path / "b.gif"
     assert main(["animate", str(tmp_path / "cut.mkv"), "-o", str(target), "-q"]) == 2
     assert not target.exists()
@@ -177,6 +197,20 @@ def test_damaged_and_other_files(pictures, rng, tmp_path):
     ):
         with pytest.raises(FileError, match=why):
             clquant.video.frames(tmp_path / name)
+
+
+def test_an_avi_that_ends_within_a_frame(rng, tmp_path):
+    """FFmpeg shortens its length to what is there, and decodes the part of a frame."""
+    noise = [rng.integers(0, 256, (36, 48, 3), np.uint8) for _ in range(10)]
+    path = film(tmp_path / "a.avi", noise, codec="mjpeg", format="yuvj420p", time_base=Fraction(1, 25))
+    data = path.read_bytes()
+    whole = [frame.pixels for frame in clquant.video.frames(tmp_path / "a.avi")]
+    (tmp_path / "cut.avi").write_bytes(data[: data.rindex(b"00dc", 0, data.index(b"idx1")) + 999])
+    with pytest.raises(FileError, match=r"seconds \(it ends within a frame\); damaged=True"):
+        list(clquant.video.frames(tmp_path / "cut.avi"))
+    before = [frame.pixels for frame in clquant.video.frames(tmp_path / "cut.avi", damaged=True)]
+    assert len(before) == 9
+    assert np.array_equal(before, whole[:9])
 
 
 @pytest.mark.parametrize("piped", [False, True])
