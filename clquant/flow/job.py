@@ -81,8 +81,8 @@ class Job:
 
     def around(self, begin: int, end: int, length: int) -> tuple[int, int]:
         """Range of the pixels, along an axis of `length`, that decide the result of those from begin to end."""
-        reach = -(-self.halo // self.grid) * self.grid
-        return max(begin // self.grid * self.grid - reach, 0), min(-(-end // self.grid) * self.grid + reach, length)
+        first, last = begin // self.grid * self.grid - self.halo, -(-end // self.grid) * self.grid + self.halo
+        return max(first // self.grid * self.grid, 0), min(last, length)
 
     def open(
         self,

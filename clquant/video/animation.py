@@ -277,16 +277,6 @@ def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int | Sequence[int] =
     return animation_bytes(frames, "GIF", delay_ms=delay_ms, plays=0 if params.boolean("loop", loop) else 1)
 
 
-def _listed(frames: Any) -> list[Any]:
-    """Frames as a list; those of a sequence or an iterator are taken out once."""
-    if isinstance(frames, str | bytes) or not isinstance(frames, Sequence | Iterator):
-        raise InvalidType(f"frames is {params.shown(frames)}; allowed: a sequence or an iterator")
-    listed = list(frames)
-    if not listed:
-        raise InvalidArgument("frames are none; allowed: at least one")
-    return listed
-
-
 def save_gif(
     path: str | os.PathLike[str],
     frames: Iterable[IndexedImage],
@@ -357,7 +347,12 @@ def quantize_frames(
     StoppedError
         If `progress` returned False.
     """
-    pictures = _listed(materialize(frames, "frames"))
+    given: Any = materialize(frames, "frames")
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence | Iterator):
+        raise InvalidType(f"frames is {params.shown(given)}; allowed: a sequence or an iterator")
+    pictures = list(given)
+    if not pictures:
+        raise InvalidArgument("frames are none; allowed: at least one")
     if not isinstance(learner, engine.PaletteEngine):
         raise InvalidType(f"learner is {params.shown(learner)}; allowed: an engine that learns palettes")
     params.boolean("shared", shared)

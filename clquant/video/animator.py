@@ -200,7 +200,7 @@ class Reduction:
         first = next(iter(self._scaled()))
         height, width = first.pixels.shape[:2]
         self._learner()
-        found = dataclasses.replace(self, size=(width, height), channels=_channels(first))
+        found = dataclasses.replace(self, size=(width, height), channels=first.pixels.shape[2])
         scenes: tuple[ways.Scene, ...] = (ways.Scene(0, self.colors),) if given else ()
         learns = not given and self.palettes != "frame"
         if found.alike and found.channels < 4 and not learns:
@@ -342,16 +342,12 @@ class _Looked:
         report, expected = self._reduction.report, self._reduction.expected
         assert self._reduction.kept is not None
         for number, held_frame in enumerate(self._reduction.kept, 1):
-            self.channels = max(self.channels, _channels(held_frame.frame))
+            self.channels = max(self.channels, held_frame.frame.pixels.shape[2])
             self.holes = self.holes or _has_holes(held_frame.frame)
             yield held_frame
             self.count = number
             report.report(number, 2 * max(expected, number))
 
 
-def _channels(frame: Frame) -> int:
-    return int(frame.pixels.shape[2])
-
-
 def _has_holes(frame: Frame) -> bool:
-    return _channels(frame) == 4 and not frame.pixels[:, :, 3].all()
+    return frame.pixels.shape[2] == 4 and not frame.pixels[:, :, 3].all()

@@ -56,10 +56,6 @@ class Frame:
         size = max(int(len(self.colors) - 1).bit_length(), 1) - 1
         return size, self.colors.tobytes().ljust(3 * (2 << size), b"\0")
 
-    def size(self, shared: tuple[int, bytes]) -> int:
-        """Bytes of its pixels, and of its table unless that is the file's."""
-        return len(self.packed) + (0 if self.table == shared else len(self.table[1]))
-
 
 def write(file: BinaryIO, about: About, frames: Iterable[tuple[Frame, bytes]]) -> None:
     """Write a whole file of frames with their packed pixels as they come."""

@@ -8,6 +8,7 @@ now, with the rectangle grown to reach them.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -79,20 +80,19 @@ def drawn(frames: Iterable[Shown], about: About) -> Iterator[Drawn]:
 
 def packed(frames: Iterable[Drawn]) -> Iterator[tuple[Frame, bytes]]:
     """Frames with their pixels packed by Pillow, the smaller of the two ways to draw each."""
-    shared: list[tuple[int, bytes]] = []
+    source = iter(frames)
+    first = next(source)
+    assert first.whole is not None  # nothing stands there yet
+    shared = first.whole.table
+
+    def nbytes(way: Frame) -> int:
+        return len(way.packed) + (0 if way.table == shared else len(way.table[1]))
 
     def smaller(frame: Drawn) -> tuple[Frame, bytes]:
-        ways = [way for way in frame if way is not None]
-        best = min(ways, key=lambda way: way.size(shared[0]))
+        best = min((way for way in frame if way is not None), key=nbytes)
         return best, best.packed
 
-    def told() -> Iterator[Drawn]:
-        for frame in frames:
-            if not shared:
-                shared.extend(way.table for way in frame[:1] if way is not None)
-            yield frame
-
-    return parallel.ordered(smaller, told())
+    return parallel.ordered(smaller, itertools.chain([first], source))
 
 
 def _with_gaps(frame: Frame, touched: npt.NDArray[np.bool_]) -> Frame | None:

@@ -34,8 +34,7 @@ def held(frames: Iterable[Frame], look_ahead: int, quality: int, queue: CommandQ
     for shape, alike in itertools.groupby(frames, lambda frame: frame.pixels.shape):
         channels = shape[2] if len(shape) == 3 else 1
         pixels, depth = shape[0] * shape[1], look_ahead + 1
-        constants = dict(zip(("RED", "GREEN", "BLUE"), WEIGHTS, strict=True))
-        kernel = session.program(FILE, CHANNELS=channels, FRAMES=depth, **constants).kernel("hold")
+        kernel = session.program(FILE, CHANNELS=channels, FRAMES=depth, **WEIGHTS).kernel("hold")
         group = session.work_group_size(kernel, session.tuned("mapping.group"))
         source = iter(alike)
         exact = quality == 100 and channels < 4  # each pixel is shown as it came

@@ -17,8 +17,8 @@ from clquant.video.gif_frames import Drawn
 FILE = "video/lzw.cl"
 NEAR = 8
 """Symbols that may take another's place."""
-WEIGHTS = 2, 4, 1
-"""Of red, green and blue in a squared distance."""
+WEIGHTS = {"RED": 2, "GREEN": 4, "BLUE": 1}
+"""Of channels in a squared distance."""
 TABLE_WORDS = 8192 + 4096 // 32
 LEAST_CODE_BITS = 2
 # Of frames that are packed at a time: some for every core of a large CPU, within some tens of megabytes.
@@ -78,8 +78,7 @@ def blocks_of(frames: Sequence[Symbols], loss: int, session: Session) -> list[by
         colors[number, : len(frame[2])] = frame[2]
     count = len(frames)
     is_local = session.limits.local_memory >= 4 * TABLE_WORDS
-    weights = dict(zip(("RED", "GREEN", "BLUE"), WEIGHTS, strict=True))
-    kernel = session.program(FILE, NEAR=NEAR, LOCAL_TABLE=int(is_local), **weights).kernel("pack_lzw")
+    kernel = session.program(FILE, NEAR=NEAR, LOCAL_TABLE=int(is_local), **WEIGHTS).kernel("pack_lzw")
     with session.scope() as scope:
         out, lengths = scope.empty(2 * sum(sizes) + 16 * count), scope.empty(4 * count)
         wanted, other = scope.empty(sum(sizes)), scope.empty(sum(sizes))
@@ -109,7 +108,7 @@ def blocks_of(frames: Sequence[Symbols], loss: int, session: Session) -> list[by
 
 def most_square(steps: float) -> int:
     """The weighted square of a difference of so many 8-bit steps in each channel, rounded down."""
-    return int(sum(WEIGHTS) * steps * steps)
+    return int(sum(WEIGHTS.values()) * steps * steps)
 
 
 def near_colors(colors: npt.NDArray[np.uint8], loss: int, hole: int | None) -> npt.NDArray[np.uint8]:
@@ -122,7 +121,7 @@ def near_colors(colors: npt.NDArray[np.uint8], loss: int, hole: int | None) -> n
     if not loss:
         return near
     values = colors.astype(np.int32)
-    squares = ((values[:, None] - values[None]) ** 2) @ np.array(WEIGHTS, np.int32)
+    squares = ((values[:, None] - values[None]) ** 2) @ np.array(list(WEIGHTS.values()), np.int32)
     if hole is not None and hole < len(colors):
         squares[hole] = squares[:, hole] = np.iinfo(np.int32).max
     np.fill_diagonal(squares, -1)

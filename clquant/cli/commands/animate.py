@@ -118,7 +118,7 @@ def _frames(args: argparse.Namespace) -> Frames:
             source += [os.fspath(found) for found in files_below(path)] if os.path.isdir(path) else [path]
     raw = args.raw if args.raw is None or args.fps is None else (*args.raw, args.fps)
     frames = clquant.video.frames(source, args.fps, args.size, args.start, args.end, raw=raw, damaged=args.damaged)
-    return frames if args.fps is not None else frames.at_most(MOST_FPS)
+    return frames.at_most(MOST_FPS)
 
 
 def _write(args: argparse.Namespace, target: str, made: Animation) -> None:
