@@ -58,7 +58,7 @@ class Quadtree:
         self._picture = statistics
         self.exact = statistics is not None
         self.complete = statistics is not None and statistics.complete
-        self._statistics = statistics or LeafStatistics(*shape, leaves)
+        self._statistics: PictureStatistics | LeafStatistics | None = statistics
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -128,7 +128,10 @@ class Quadtree:
     @property
     def levels(self) -> Levels:
         """Statistics of the levels, root first; ``levels[-1]`` is the pixels. Each is computed when it is asked for."""
-        return Levels(self.depth + 1, lambda depth: self._statistics.level(self.depth - depth))
+        kept = self._statistics = self._statistics or LeafStatistics(
+            self.height, self.width, self.channels, self._leaves
+        )
+        return Levels(self.depth + 1, lambda depth: kept.level(self.depth - depth))
 
     def counts(self) -> list[dict[str, int]]:
         """Nodes of the tree by depth, root first.
