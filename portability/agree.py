@@ -22,6 +22,7 @@ import numpy as np
 
 import clquant
 from clquant import runtime
+from clquant.kmeans.params import INITS
 from clquant.mapping.error import mean_squared_error
 from clquant.palette import engine
 from portability.inputs import flat, photo
@@ -69,7 +70,7 @@ def _palette_engine(rng: Random) -> Made:
     options: dict[str, Any] = {"n_colors": _colors(rng, 1000), "color_space": space, "random_state": rng.randrange(99)}
     name = rng.choice(("KMeansPalette", "NeuQuantCL"))
     if name == "KMeansPalette":
-        init = rng.choice(("k-means++", "random", "wu", "median-cut"))
+        init = rng.choice(INITS)
         options |= {"init": init, "max_iter": rng.choice((1, 5, 100)), "swap_rounds": rng.choice((0, 3, 24))}
         options |= {"n_init": rng.choice((1, 2)), "tol": rng.choice((0.0, 1e-4))}
     else:

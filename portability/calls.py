@@ -15,6 +15,7 @@ import numpy as np
 
 import clquant
 from clquant import images, quality, runtime
+from clquant.kmeans.params import INITS
 from clquant.mapping import error
 from clquant.palette import engine
 from clquant.runtime.device.limits import Limits
@@ -36,7 +37,7 @@ _FIXED = one_of(None, [(1, 2, 3)], [(1, 2, 3, 40)], [(0, 0, 0, 0)])
 
 _KMEANS: dict[str, Good] = {
     "n_colors": one_of(2, 4, 7),
-    "init": one_of("k-means++", "random", "wu", "median-cut"),
+    "init": one_of(*INITS),
     "n_init": one_of(1, 2),
     "max_iter": one_of(1, 2),
     "tol": one_of(0.0, 1e-4),

@@ -49,21 +49,32 @@ class Declared(NamedTuple):
     parameter: str  # its last word, which is that of Python's parameter
 
 
-def option(parser: Any, words: str, help: str | None, traits: str = "", **declaration: Any) -> None:
+def option(
+    parser: Any, words: str, help: str, traits: str = "", of: Callable[..., Any] | None = None, **declaration: Any
+) -> None:
     """Declare an option in a parser or a group of one, by its words as helps print them, such as ``-k --colors K``.
 
-    `traits` are words of `TRAITS`. What has neither a placeholder nor choices is a flag.
+    `traits` are words of `TRAITS`. What has neither a placeholder nor choices is a flag. The last word is the name of
+    the parameter that the option sets, and `of` what has it: its default takes the place of ``{default}`` in the help.
     """
     assert set(traits.split()) <= set(TRAITS), traits
     names = [word for word in words.split() if word.startswith("-")]
+    parameter = names[-1].lstrip("-").replace("-", "_")
+    if of is not None:
+        default = default_of(of, parameter)
+        help = help.replace("{default}", f"{default:g}" if isinstance(default, float) else str(default))
     if placeholder := words.split()[len(names) :]:
         declaration["metavar"] = placeholder[0]
     elif "choices" not in declaration:
         declaration["action"] = "store_true"
     action = parser.add_argument(*names, help=help, **declaration)
     known = parser.get_default("options") or {}
-    parameter = action.option_strings[-1].lstrip("-").replace("-", "_")
     parser.set_defaults(options={**known, action.dest: Declared(frozenset(traits.split()), action.default, parameter)})
+
+
+def default_of(target: Callable[..., Any], parameter: str) -> Any:
+    """The default of a callable's parameter."""
+    return inspect.signature(target).parameters[parameter].default
 
 
 def parameters(args: argparse.Namespace, target: Callable[..., Any]) -> dict[str, Any]:

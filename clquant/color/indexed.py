@@ -194,11 +194,7 @@ class IndexedImage:
 
     def _own(self, name: str, options: dict[str, Any]) -> bytes:
         try:
-            if name == "SIXEL":
-                return self.to_sixel(**options)
-            if name == "LVGL":
-                return embedded.lvgl_binary(self.host_indices(), self.palette.rgba(), **options)
-            return embedded.c_source(self.host_indices(), self.palette.rgba(), header=name == "H", **options)
+            return OWN[name](self.host_indices(), self.palette.rgba(), **options)
         except TypeError as error:
             raise InvalidArgument(f"cannot write the picture as {name!r}: {error}") from error
 

@@ -18,7 +18,7 @@ from clquant.color.values import as_rgba
 from clquant.histogram.counts import ColorCounts
 from clquant.kmeans.exact import GRAYS, MAX_MERGE_COLORS, are_gray, gray_levels, merged_pair
 from clquant.kmeans.lloyd import Lloyd, LloydSets
-from clquant.kmeans.params import INITS, KMeansParams
+from clquant.kmeans.params import CUT, INITS, KMeansParams
 from clquant.kmeans.points import Points
 from clquant.kmeans.seeding import Sketcher, random_points, sampled_start
 from clquant.kmeans.swaps import MAX_SWAPPED
@@ -223,6 +223,7 @@ class Fit:
         elif init == "random":
             lloyd.pick_centers(random_points(points.n, k, seed))
         else:
+            assert init in CUT, init
             from clquant.kmeans.box_cut import box_centers
 
             sketch = next(Sketcher(self.session, scope, sets.counts, points).sketches(k), points)

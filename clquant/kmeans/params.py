@@ -19,8 +19,8 @@ from clquant.runtime import InvalidArgument
 if TYPE_CHECKING:
     from clquant.kmeans.engine import KMeansPalette
 
-SEEDED = ("k-means++", "random")
-INITS = (*SEEDED, "wu", "median-cut")
+SEEDED, CUT = ("k-means++", "random"), ("wu", "median-cut")
+INITS = (*SEEDED, *CUT)  # `Fit._started` of `clquant.kmeans.fit` has a branch for each
 
 
 @dataclass(frozen=True)

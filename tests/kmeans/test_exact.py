@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from clquant import ColorHistogram, KMeansPalette
 from clquant.color import spaces
 from clquant.kmeans import exact
+from clquant.kmeans.params import INITS
 from tests.reference import exact as reference
 
 ANY = settings(max_examples=25)
@@ -34,7 +35,7 @@ def test_gray_palettes_are_the_best_there_are(queue, seed, n, k, name):
     assert (np.diff(palette[:, 0].astype(int)) > 0).all()
 
 
-@pytest.mark.parametrize("init", ["k-means++", "random", "wu", "median-cut"])
+@pytest.mark.parametrize("init", INITS)
 def test_gray_palettes_do_not_depend_on_the_start(queue, rng, init):
     pixels = rng.normal(120, 40, (40, 50)).clip(0, 255).astype(np.uint8)
     expected = KMeansPalette(11, queue=queue).fit(pixels)

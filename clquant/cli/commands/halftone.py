@@ -53,20 +53,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     written = ".png, .pbm, .tif, .gif and whatever else Pillow writes without loss"
     common.add_batch(parser, written, "IN-halftone.png beside each", ", {levels} is L")
     option(parser, "--gray", "reduce the picture to gray (Rec. 601 luma) first", "everyday")
-    option(parser, "--block --block-size N", "side of a block, 2 to 64 (default: 32)", "everyday", type=int, default=32)
-    option(parser, "--scan", "path through a block (default: spiral)", choices=SCANS, default="spiral")
-    text = "trained thresholds and weights, or Floyd and Steinberg's (default: tone-dependent)"
-    option(parser, "--weights", text, choices=("tone-dependent", "constant"), default="tone-dependent")
-    option(parser, "--levels L", "levels per channel, 2 to 256 (default: 2)", "everyday", type=int, default=2)
+    made, done = PinwheelHalftoner, PinwheelHalftoner.transform
+    text = "side of a block, 2 to 64 (default: {default})"
+    option(parser, "--block --block-size N", text, "everyday", made, type=int)
+    option(parser, "--scan", "path through a block (default: {default})", of=made, choices=SCANS)
+    text = "trained thresholds and weights, or Floyd and Steinberg's (default: {default})"
+    option(parser, "--weights", text, of=made, choices=("tone-dependent", "constant"))
+    levels = {"type": int, "default": common.default_of(made, "levels")}
+    option(parser, "--levels L", "levels per channel, 2 to 256 (default: %(default)s)", "everyday", **levels)
     text = "halftone to these colours: 'black,#f00,white' or a palette file"
     option(parser, "--palette COLORS", text, "everyday file")
     text = "with --palette: where colours are compared with its (default: srgb)"
     common.add(parser, "space", help=text, default=None)
-    option(parser, "--noise X", "threshold noise, 0 to 1 (default: 0)", type=float, default=0.0)
-    text = "passes of direct binary search, 0 to 16 (default: 0)"
-    option(parser, "--refine P", text, "everyday whole", type=int, default=0)
-    option(parser, "--dpi DPI", "with --refine: pixels per inch (default: 300)", "everyday", type=float)
-    option(parser, "--inches INCHES", "with --refine: distance of the eye (default: 9.5)", type=float)
+    option(parser, "--noise X", "threshold noise, 0 to 1 (default: {default})", of=made, type=float)
+    text = "passes of direct binary search, 0 to 16 (default: {default})"
+    option(parser, "--refine P", text, "everyday whole", done, type=int)
+    option(parser, "--dpi DPI", "with --refine: pixels per inch (default: {default})", "everyday", done, type=float)
+    option(parser, "--inches INCHES", "with --refine: distance of the eye (default: {default})", of=done, type=float)
     option(parser, "--linear", "diffuse errors in linear light")
     common.add(parser, "seed", "compression", "icc", "cluster", "device", "quiet")
 

@@ -52,11 +52,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     default = "IN-quadtree.png (.gif with --gif) beside each input"
     common.add_batch(parser, ", ".join(FORMATS), default, what="picture or tree (.clqt)")
-    option(parser, "-t --threshold T", "gray levels, 0 to 255 (default: 13)", "everyday learns", type=float)
-    text = "what must not exceed the threshold (default: deviation)"
-    option(parser, "--criterion", text, "everyday learns", choices=CRITERIA)
+    made = QuadtreeBuilder
+    text = "gray levels, 0 to 255 (default: {default})"
+    option(parser, "-t --threshold T", text, "everyday learns", made, type=float)
+    text = "what must not exceed the threshold (default: {default})"
+    option(parser, "--criterion", text, "everyday learns", made, choices=CRITERIA)
     option(parser, "--weights W", "weighted only: one of 0 to 255 a channel", "learns", type=int, nargs="+")
-    option(parser, "--min-size N", "least side of a region (default: 1)", "learns", type=int)
+    option(parser, "--min-size N", "least side of a region (default: {default})", "learns", made, type=int)
     option(parser, "--max-depth N", "most splits from the root down (default: no limit)", "everyday learns", type=int)
     option(parser, "--outline", "draw the borders of the leaves", "everyday")
     option(parser, "--gif", "write an animation, one frame a level", "everyday")

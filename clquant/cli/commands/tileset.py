@@ -38,8 +38,10 @@ Scale pictures first."""
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     common.add_batch(parser, ".png, .gif, .tif, .c, .h and others without loss", "IN-tiles.png beside each input")
-    option(parser, "--palettes --n-palettes P", "palettes (default: 8)", "everyday", type=int, default=8)
-    common.add(parser, "colors", help="colours of each (default: 16)", default=16)
+    made = clquant.TilePalettes
+    option(parser, "--palettes --n-palettes P", "palettes (default: {default})", "everyday", made, type=int)
+    most = common.default_of(made, "n_colors")
+    common.add(parser, "colors", help="colours of each (default: %(default)s)", default=most)
     text = "side of a tile, or WIDTHxHEIGHT (default: 8); at most 256 pixels"
     option(parser, "--tile-size N", text, "everyday", default="8")
     text = (

@@ -62,8 +62,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     encode.add_argument("--embed", "--embed-codebook", action="store_true", help=text)
     text = "with --tolerance: choose among the S likeliest codewords, 1 to 255"
     option(encode, "--side-match --state-size S", text, "everyday", type=int)
-    text = "with --side-match: error a block may gain for a shorter code (default: 0)"
-    option(encode, "--tolerance MSE", text, type=float)
+    text = "with --side-match: error a block may gain for a shorter code (default: {default})"
+    option(encode, "--tolerance MSE", text, of=VQCodec, type=float)
     decode = verbs.add_parser("decode", help=".clvq files to pictures", epilog=EPILOG)
     common.add_inputs(decode, SUFFIX)
     common.add_output(decode, "its suffix names the format", "IN.png beside each input, unless it is there")
@@ -80,12 +80,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
-    text = "codewords, 2 to 65536 (default: 256)"
-    option(parser, "-n --codewords --codebook-size N", text, "everyday learns", type=int)
+    made = VQCodec
+    text = "codewords, 2 to 65536 (default: {default})"
+    option(parser, "-n --codewords --codebook-size N", text, "everyday learns", made, type=int)
     text = "block rows x columns in pixels (default: 4x4)"
     option(parser, "--block --block-shape PxQ", text, "everyday learns", type=common.sides)
-    option(parser, "--init", "start of the training (default: k-means++)", "learns", choices=["k-means++", "splitting"])
-    option(parser, "--refine R", "rounds of annealed training (default: 20)", "everyday learns", type=int)
+    text = "start of the training (default: {default})"
+    option(parser, "--init", text, "learns", made, choices=["k-means++", "splitting"])
+    text = "rounds of annealed training (default: {default})"
+    option(parser, "--refine R", text, "everyday learns", made, type=int)
     option(parser, "--gray", "convert pictures to gray first", "everyday")
     common.add(parser, "seed", default=None, traits="learns")
 

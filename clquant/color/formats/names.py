@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import PIL.Image
 
 from clquant import params
+from clquant.color.formats import embedded, sixel
 from clquant.images import files
 from clquant.runtime import InvalidArgument
 
@@ -26,8 +28,13 @@ _COMMON_SUFFIXES = {
 }
 _COMMON_SUFFIXES |= {".six": "SIXEL", ".tif": "TIFF", ".bin": "LVGL"}
 FAX_COMPRESSIONS = frozenset({"group3", "group4", "tiff_ccitt"})
-# Formats of our own.
-OWN = frozenset({"SIXEL", "C", "H", "LVGL"})
+# Formats of our own, of at most 256 colours, and what encodes indices with (n, 4) colours.
+OWN: dict[str, Callable[..., bytes]] = {
+    "SIXEL": sixel.encode,
+    "C": embedded.c_source,
+    "H": partial(embedded.c_source, header=True),
+    "LVGL": embedded.lvgl_binary,
+}
 # Own formats whose text has a name in it.
 SOURCES = frozenset({"C", "H"})
 SMALL_DISPLAYS = SOURCES | {"LVGL"}

@@ -72,11 +72,12 @@ PANELS = {one.name: one for one in _ALL}
 
 
 def panel(name: str) -> Panel:
-    """A preset by its name: ``"mono"``, ``"bwr"``, ``"bwy"``, ``"bwry"``, ``"spectra6"`` or ``"acep7"``.
+    """A preset by its name.
 
     Parameters
     ----------
     name : str
+        One of `PANELS`, such as ``"spectra6"``; ``clquant panel --panel list`` prints them all.
 
     Returns
     -------

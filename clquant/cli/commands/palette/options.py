@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -83,7 +84,7 @@ def _add_learning(group: argparse._ArgumentGroup) -> None:
     option(group, "--fixed --fixed-colors COLORS", text, "learns file")
     option(group, "--shared", "learn one palette for all inputs", "everyday joint")
     common.add(group, "seed", default=None, traits="learns")
-    option(group, "--order", "order of the colours (default: fitted)", choices=order.ORDERS, default="fitted")
+    option(group, "--order", "order of the colours (default: fitted)", choices=tuple(order.ORDERS), default="fitted")
     common.add(group, "save_palette")
 
 
@@ -137,10 +138,11 @@ def check(args: argparse.Namespace) -> None:
     """Refuse arguments that do not go together."""
     for name in common.given(args, "learns") if args.use is not None else ():
         raise InvalidArgument(f"--use takes a palette as it is; --{name} would learn one")
-    of_method = {"sample_factor": "neuquant", "sequential": "neuquant", "color_format": "kmeans"}
-    for name, method in of_method.items():
-        if args.method != method:
-            common.refuse(args, [name], f"with --method {args.method}; allowed: with --method {method}")
+    for name in (*common.with_trait(args, "learns"), "color_format"):
+        if common.is_given(args, name) and not _takes(args, args.method, name):
+            methods = ", ".join(method for method in METHODS if _takes(args, method, name))
+            why = f"with --method {args.method}; allowed: with --method {methods}"
+            common.refuse(args, [name] if methods else [], why)
     of_dithers = {"strength": {*ORDERED, *FILTERS}, "sharpness": {"search"}, "serpentine": {*FILTERS}}
     for name, dithers in of_dithers.items():
         if common.is_given(args, name) and args.dither not in dithers:
@@ -159,6 +161,13 @@ def check(args: argparse.Namespace) -> None:
         common.refuse_both(args, ["show", "skip_if_larger"], "animate")
         if args.save_palette and not (args.shared or args.use is not None):
             raise InvalidArgument("--save-palette with --animate needs --shared: each frame would have its own palette")
+
+
+def _takes(args: argparse.Namespace, method: str, name: str) -> bool:
+    """Whether an option sets a parameter of a method's engine."""
+    parameter = args.options[name].parameter
+    known = inspect.signature(engine_class(method)).parameters
+    return parameter in known or (parameter == "sequential" and "mode" in known)
 
 
 def check_bands(args: argparse.Namespace, pairs: Sequence[Pair]) -> None:
