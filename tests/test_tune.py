@@ -78,6 +78,7 @@ def test_quick_looks_at_neighbours_alone(own_file: pathlib.Path) -> None:
     assert session().tuned("mapping.group") == 32
 
 
+@pytest.mark.full
 def test_other_devices_are_kept(own_file: pathlib.Path) -> None:
     own_file.parent.mkdir()
     own_file.write_bytes(tuning.unparse({"another": {"kmeans.group": 2}}))
@@ -86,6 +87,7 @@ def test_other_devices_are_kept(own_file: pathlib.Path) -> None:
     assert len(tuning.read(own_file)) == 2
 
 
+@pytest.mark.full
 def test_a_dry_run_keeps_nothing(own_file: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tune.main(["--dry-run"])
     assert not own_file.exists()

@@ -437,7 +437,7 @@ def test_panels_are_listed_without_a_picture(capsys):
     assert capsys.readouterr().out.startswith("mono: 2 colours, #050505 #dcdcdc; ")
 
 
-@pytest.mark.parametrize("options", [["tileset", "--palettes", "2", "-k", "3"], ["panel", "--panel", "bwr"]])
+@pytest.mark.parametrize("options", [["tileset", "--palettes", "2", "-k", "4"], ["panel", "--panel", "bwr"]])
 def test_more_frames_are_spoken_of(folder, options, capsys):
     frames = [PIL.Image.new("RGB", (9, 8), color) for color in ("red", "blue", "white")]
     frames[0].save("film.gif", save_all=True, append_images=frames[1:])

@@ -23,7 +23,7 @@ def folder(tmp_path, rng, monkeypatch):
         PIL.Image.fromarray(pixels).save(tmp_path / name)
     frames = [PIL.Image.fromarray(pixels[:, :, i]) for i in range(3)]
     frames[0].save(tmp_path / "film.gif", save_all=True, append_images=frames[1:])
-    VQCodec(4).fit(pixels).save(tmp_path / "book.clvq")
+    VQCodec(9).fit(pixels).save(tmp_path / "book.clvq")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -151,7 +151,7 @@ def test_pictures_that_a_format_cannot_hold(folder, make, arguments, message, ca
 
 
 def test_coded_pictures_that_a_format_cannot_hold(folder, capsys):
-    codec = VQCodec(2).fit(np.zeros((4, 4), np.uint8))
+    codec = VQCodec(9).fit(np.zeros((4, 4), np.uint8))
     (folder / "tall.clvq").write_bytes(codec.compress(np.zeros((65540, 1), np.uint8)))
     message = refused(capsys, "vq", "decode", "tall.clvq", "-o", "t.gif")
     assert "'t.gif': GIF cannot hold this picture of 1x65540" in message

@@ -21,7 +21,7 @@ from clquant.vectors import files
 def rows(tmp_path: pathlib.Path, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> npt.NDArray[np.uint8]:
     """Rows in the working folder, as rows.bvecs and rows.npy."""
     monkeypatch.chdir(tmp_path)
-    given = rng.integers(0, 256, (120, 6), dtype=np.uint8)
+    given = rng.integers(0, 256, (120, 5), dtype=np.uint8)
     np.save("rows.npy", given)
     with files.written("rows.bvecs", given.shape, given.dtype) as put:
         put(given)
@@ -40,11 +40,11 @@ def test_rows_there_and_back(rows: npt.NDArray[np.uint8], capsys: pytest.Capture
     model = VectorQuantizer(9, refine=2, random_state=3).fit(rows, sample_weight=np.arange(120))
     assert np.array_equal(np.load("rows-codes.npy"), model.predict(rows))
     assert np.array_equal(files.opened(pathlib.Path("again.bvecs"))[:], model.inverse_transform(model.labels_))
-    assert "9 codewords of 6 numbers" in capsys.readouterr().err
+    assert "9 codewords of 5 numbers" in capsys.readouterr().err
     assert call("info book.npz rows.bvecs") == 0
     assert capsys.readouterr().out.splitlines() == [
-        "book.npz: 9 codewords of 6 numbers, uint8",
-        "rows.bvecs: 120 x 6 uint8",
+        "book.npz: 9 codewords of 5 numbers, uint8",
+        "rows.bvecs: 120 x 5 uint8",
     ]
 
 
@@ -65,6 +65,8 @@ def test_plain_codewords_come_and_go_as_npy(rows: npt.NDArray[np.uint8], dtype: 
 def test_product_codes_through_pipes(
     rows: npt.NDArray[np.uint8], capfdbinary: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    rows = np.hstack([rows, rows[::-1]])
+    np.save("rows.npy", rows)
     assert call("train rows.npy --n-subspaces 2 --n-bits 3 --refine 2 -o pq.npz -q") == 0
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(pathlib.Path("rows.npy").read_bytes())))
     assert call("encode - --codebook pq.npz -o - -q") == 0
@@ -83,7 +85,7 @@ def test_product_codes_through_pipes(
         ("train rows.npy -o x.fvecs", "has the suffix '.fvecs'; allowed: .npz, .npy"),
         ("train rows.npy --n-subspaces 2 --n-bits 2 -o x.npy", "cannot hold the codebooks of codes; allowed: .npz"),
         ("train rows.npy rows.bvecs -o x.npz", "there are 2 inputs; allowed: one file of rows"),
-        ("train rows.npy --n-subspaces 4 --n-bits 2 -o x.npz", "6 features; allowed: a multiple of n_subspaces=4"),
+        ("train rows.npy --n-subspaces 4 --n-bits 2 -o x.npz", "5 features; allowed: a multiple of n_subspaces=4"),
         ("train rows.npy --n-bits 2 -o x.npz", "--n-bits is given without --n-subspaces"),
         ("train rows.npy --n-stages 2 -n 4 -o x.npz", "--codewords is given with codes"),
         ("train rows.npy --n-stages 2 --rotation opq -o x.npz", "--rotation is given with --n-stages"),
@@ -92,8 +94,8 @@ def test_product_codes_through_pipes(
         ("train bad.npy -n 2 -o x.npz", "is no file of rows"),
         ("train pickle.npy -n 2 -o x.npz", "is no file of rows"),
         ("encode rows.npy --codebook bad.npy -o x.npy", "is no file of rows"),
-        ("encode wide.npy --codebook rows.npy -o x.npy", "7 features, but VectorQuantizer is expecting 6"),
-        ("encode wide.npy --codebook book.npz -o x.npy", "7 features, but VectorQuantizer is expecting 6"),
+        ("encode wide.npy --codebook rows.npy -o x.npy", "7 features, but VectorQuantizer is expecting 5"),
+        ("encode wide.npy --codebook book.npz -o x.npy", "7 features, but VectorQuantizer is expecting 5"),
         ("encode nan.npy --codebook book.npz -o x.npy", "NaN or infinity"),
         ("encode rows.npy --codebook book.npz -o x.bvecs", "holds rows of uint8, not"),
         ("encode rows.npy --codebook book.npz -o rows.npy", "is the input itself"),
@@ -105,7 +107,7 @@ def test_wrong_calls_say_why_and_leave_nothing(
     rows: npt.NDArray[np.uint8], text: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     np.save("wide.npy", np.zeros((3, 7)))
-    np.save("nan.npy", np.full((3, 6), np.nan))
+    np.save("nan.npy", np.full((3, 5), np.nan))
     np.save("pickle.npy", np.array([{}], object))
     pathlib.Path("bad.npy").write_bytes(pathlib.Path("rows.npy").read_bytes()[:-1])
     VectorQuantizer(2, refine=0).fit(rows).save("book.npz")

@@ -58,10 +58,10 @@ def test_one_bad_file_does_not_end_the_rest(
 ) -> None:
     monkeypatch.chdir(folder)
     pixels = np.eye(8, dtype=np.uint8)
-    codec = VQCodec(2, (2, 3)).fit(pixels)
+    codec = VQCodec(9).fit(pixels)
     pathlib.Path("good.clvq").write_bytes(codec.compress(pixels))
     pathlib.Path("shared.clvq").write_bytes(codec.compress(pixels, embed_codebook=False))
-    VQCodec(2, (2, 3)).fit(9 * pixels).save("book.clvq")
+    VQCodec(9).fit(9 * pixels).save("book.clvq")
     assert main(["vq", "info", "one.png", "good.clvq", "shared.clvq"]) == 1
     out, err = capsys.readouterr()
     assert out.count(".clvq version") == 2
@@ -78,7 +78,7 @@ def test_the_first_of_some_frames_is_coded_with_a_note(
 ) -> None:
     frames = [PIL.Image.new("L", (8, 8), 50 * number) for number in range(3)]
     frames[0].save(folder / "film.gif", save_all=True, append_images=frames[1:], comment="of three")
-    assert main(["vq", "encode", str(folder / "film.gif"), "-n", "2"]) == 0
+    assert main(["vq", "encode", str(folder / "film.gif"), "-n", "9"]) == 0
     said = capsys.readouterr().err
     assert "film.gif: the first of 3 frames" in said
     assert "film.gif: texts not kept\n" in said
@@ -86,7 +86,7 @@ def test_the_first_of_some_frames_is_coded_with_a_note(
 
 def test_quiet_encoding_does_not_decode(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(VQCodec, "decompress", None)
-    assert main(["vq", "encode", str(folder / "one.png"), "-n", "20", "--refine", "0", "-q"]) == 0
+    assert main(["vq", "encode", str(folder / "one.png"), "-n", "16", "--refine", "0", "-q"]) == 0
     assert (folder / "one.clvq").exists()
 
 

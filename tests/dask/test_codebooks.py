@@ -158,7 +158,8 @@ def test_idle_parts_give_up_their_device_memory_where_room_is_short(monkeypatch:
 
 
 def test_a_part_whose_blocks_have_no_weight(rng: np.random.Generator) -> None:
-    values, weights = rng.integers(0, 256, (24, 16), dtype=np.uint8), np.ones((6, 4))
-    weights[:2] = 0
-    one, other = (clquant.VQCodec(5, refine=1).fit([x], [weights]) for x in (values, da.from_array(values, (8, 16))))
+    values, weights = rng.integers(0, 256, (24, 20), dtype=np.uint8), np.ones((24, 4))
+    weights[:8] = 0
+    made = [values, da.from_array(values, (8, 20))]
+    one, other = (clquant.VQCodec(5, (1, 5), refine=1).fit([x], [weights]) for x in made)
     assert _learned(one) == _learned(other)

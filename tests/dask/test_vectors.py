@@ -85,8 +85,8 @@ def test_errors_name_the_row_of_all() -> None:
     ],
 )
 def test_codes_are_those_of_one_process(make: Any, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    given, asked = rows(dtype)[:, :4], []
-    lazy = da.from_array(given, (37, 2))
+    given, asked = np.hstack([rows(dtype), rows(dtype)[::-1]]), []
+    lazy = da.from_array(given, (37, 3))
     monkeypatch.setattr(da.Array, "__array__", lambda array, *_, **__: asked.append(array.shape))
     one, other = make().fit(given), make().fit(lazy)
     assert np.array_equal(one.codebooks_, other.codebooks_)

@@ -32,11 +32,11 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "mse": lambda image: float(quality.mse(image, image)),
 }
 PICTURE = every_verb.PICTURE[:40]
-ROWS = PICTURE.reshape(-1, 3)[:200]
+ROWS = PICTURE.reshape(-1, 5)[:200]
 
 
 def coder() -> clquant.ProductQuantizer:
-    return clquant.ProductQuantizer(3, 2, refine=0, max_iter=2).fit(ROWS)
+    return clquant.ProductQuantizer(1, 2, refine=0, max_iter=2).fit(ROWS)
 
 
 # Verbs of values other than pictures, and figures of merit, that need all values in one process.
@@ -48,7 +48,7 @@ REFUSING: dict[str, Callable[[], Any]] = {
     "indices": lambda: clquant.IndexedImage(da.zeros((9, 9), np.uint8, chunks=4), ["black", "white"]),
     "labels": lambda: clquant.VectorQuantizer(4, refine=0).fit(ROWS).inverse_transform(da.zeros(9, np.int32, chunks=4)),
     "codes": lambda: coder().decode(da.zeros((9, 1), np.uint8, chunks=4)),
-    "numbers": lambda: coder().inverse_transform(da.zeros((9, 3), np.uint8, chunks=4)),
+    "numbers": lambda: coder().inverse_transform(da.zeros((9, 1), np.uint8, chunks=4)),
     "values": lambda: clquant.scalar_codebook(da.zeros(9, chunks=4), 2),
     "weights of rows": lambda: clquant.VectorQuantizer(4).fit(ROWS, sample_weight=da.ones(200, chunks=40)),
     "weights": lambda: clquant.KMeansPalette(4).fit(PICTURE, sample_weight=da.ones((40, 48), chunks=20)),

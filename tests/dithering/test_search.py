@@ -47,9 +47,9 @@ def test_equals_the_reference(queue, rng, name, channels):
 @pytest.mark.parametrize("shape", [(1, 1), (3, 70), (67, 5), (33, 65)])
 def test_forms_and_device_arrays_are_equal(queue, rng, shape):
     image = rng.integers(0, 256, (*shape, 4), dtype=np.uint8)
-    palette = Palette(np.append(rng.integers(0, 256, (299, 4)), [[0, 0, 0, 0]], axis=0))
+    palette = Palette(np.append(rng.integers(0, 256, (199, 4)), [[0, 0, 0, 0]], axis=0))
     found = engine.predict(image, palette, dither="search", queue=queue)
-    assert found.dtype == np.uint16
+    assert found.dtype == np.uint8
     with force_variant("portable"):
         assert np.array_equal(engine.predict(image, palette, dither="search", queue=queue), found)
     there = open_session(queue).new_array(image.shape, np.uint8)

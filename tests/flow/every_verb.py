@@ -22,7 +22,7 @@ ENGINES: dict[str, Callable[[], Any]] = {
     "QuadtreeBuilder": lambda: clquant.QuadtreeBuilder(30),
     "SpatialPalette": lambda: clquant.SpatialPalette(4, rounds=1),
     "TilePalettes": lambda: clquant.TilePalettes(2, 4),
-    "VQCodec": lambda: clquant.VQCodec(8, refine=0, max_iter=3),
+    "VQCodec": lambda: clquant.VQCodec(9, refine=0, max_iter=3),
     "ColorHistogram": lambda: clquant.ColorHistogram,
     "clquant": lambda: clquant,
 }

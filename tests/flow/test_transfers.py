@@ -23,8 +23,8 @@ IMAGE = np.random.default_rng(3).integers(0, 256, (61, 70, 3), dtype=np.uint8)
 
 def codec() -> clquant.VQCodec:
     """A codec whose encoder looks at the picture twice."""
-    made = clquant.VQCodec(8, state_size=4, tolerance=50.0)
-    made.codebook_ = np.random.default_rng(4).integers(0, 256, (8, 4, 4, 3), dtype=np.uint8)
+    made = clquant.VQCodec(9, state_size=4, tolerance=50.0)
+    made.codebook_ = np.random.default_rng(4).integers(0, 256, (9, 4, 4, 3), dtype=np.uint8)
     return made
 
 

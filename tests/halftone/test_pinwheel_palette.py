@@ -329,4 +329,4 @@ def test_wrong_calls_are_named():
     with pytest.raises(runtime.StoppedError):
         floyd_steinberg(gray, progress=lambda *_: False)
     with pytest.raises(runtime.StoppedError):
-        PinwheelHalftoner(palette=EPAPER).transform(gray, progress=lambda *_: False)
+        PinwheelHalftoner(8, palette=EPAPER).transform(np.zeros((4, 4, 3), np.uint8), progress=lambda *_: False)

@@ -55,13 +55,13 @@ def forms(queue):
         (2, {"sample_factor": 30, "refine_steps": 2}),
         (8, {"sample_factor": 30, "color_space": "oklab"}),
         (9, {"sample_factor": 30}),
-        (7, {"sample_factor": 10, "refine_steps": 0}),
+        (256, {"sample_factor": 30, "refine_steps": 1}),
         (50, {"sample_factor": 30, "refine_steps": 3}),
         (20, {"sample_factor": 20, "color_space": "linear"}),
         (20, {"sample_factor": 20, "color_space": "oklab"}),
         (24, {"sample_factor": 20, "metric": "l1"}),
         (24, {"sample_factor": 20, "metric": "l1", "conscience": True}),
-        (256, {"sample_factor": 30, "refine_steps": 1}),
+        (7, {"sample_factor": 10, "refine_steps": 0}),
     ],
 )
 def test_parallel_equals_its_reference(queue, picture, colors, options):

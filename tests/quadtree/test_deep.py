@@ -88,8 +88,8 @@ def test_equals_the_reference(
     assert listed(QuadtreeBuilder(threshold, queue=queue, **options).leaves(image)) == found
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize("level", [1, 3])
+@pytest.mark.parametrize("criterion", CRITERIA)
 def test_bands(
     queue: runtime.CommandQueue,
     rng: np.random.Generator,

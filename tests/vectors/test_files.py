@@ -213,9 +213,9 @@ def test_a_changed_byte_is_read_or_refused(queue: Any, tmp_path: pathlib.Path) -
 
 def test_hostile_files_of_several_codebooks(queue: Any, tmp_path: pathlib.Path) -> None:
     pairs, stages = ProductQuantizer(2, 1, rotation="opq", refine=0, queue=queue), ResidualQuantizer(2, 1, refine=0)
-    pairs.fit(WHOLE[:, :4]).save(tmp_path / "pairs.npz")
+    pairs.fit(np.hstack([WHOLE, WHOLE[::-1]])).save(tmp_path / "pairs.npz")
     stages.fit(WHOLE).save(tmp_path / "stages.npz")
-    narrow, three = np.zeros((2, 1), np.uint8), np.zeros((3, 2), np.uint8)
+    narrow, three = np.zeros((2, 1), np.uint8), np.zeros((3, 5), np.uint8)
     for kind, changes, arrays, message in (
         (pairs, {}, {"words0": narrow}, "codebooks of the shapes"),
         (pairs, {}, {"words0": three, "words1": three}, "codebooks of the shapes"),

@@ -82,7 +82,7 @@ def noisy(sample, rng):
 
 
 @pytest.mark.parametrize("dither", [None, "floyd-steinberg"])
-@pytest.mark.parametrize("palettes", ["one", "frame"])
+@pytest.mark.parametrize("palettes", ["one", pytest.param("frame", marks=pytest.mark.full)])
 def test_what_stands_still_does_not_change_by_a_bit(dither, palettes, noisy):
     made = clquant.animate(noisy, 64, quality=80, dither=dither, palettes=palettes, lossy=0)
     shown = np.stack([frame.to_array() for frame in made.frames])

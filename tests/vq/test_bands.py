@@ -53,8 +53,8 @@ def decoded(
 @pytest.mark.parametrize(
     ("block", "size", "pixels", "shape", "rows", "lanes"),
     [
-        (BlockShape(2, 2, 1), 2, 1000, (5, 3), 5, 1),
         (BlockShape(4, 4, 1), 37, 1000, (9, 11), 4, 4),
+        (BlockShape(2, 2, 1), 2, 1000, (5, 3), 5, 1),
         (BlockShape(1, 3, 3), 20, 0, (7, 2), 7, 4),  # rows shorter than the lanes are many
         (BlockShape(2, 1, 4), 300, 0, (10, 6), 3, 2),  # groups of neighbours, buckets by values
         (BlockShape(2, 2, 1), 200, 1 << 18, (9, 7), 9, 8),  # pairs, sixteen codewords side by side

@@ -20,7 +20,7 @@ from clquant.vq.coding.codebook_coding import (
 )
 from tests.reference import clvq as reference
 
-SHAPES = [BlockShape(4, 4, 1), BlockShape(1, 1, 1), BlockShape(3, 1, 4), BlockShape(1, 3, 3), BlockShape(32, 8, 4)]
+SHAPES = [BlockShape(4, 4, 1), BlockShape(3, 1, 4), BlockShape(1, 1, 1), BlockShape(1, 3, 3), BlockShape(32, 8, 4)]
 
 
 def reference_runs(codebook: Any, shape: BlockShape, scales: list[int]) -> tuple[list[int], list[list[int]]]:

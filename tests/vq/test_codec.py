@@ -39,7 +39,7 @@ def codebook_of(rng: np.random.Generator, size: int, p: int, q: int, channels: i
     return rng.integers(0, 256, shape, np.uint8)
 
 
-@pytest.mark.parametrize(("shape", "channels"), [*((s, 1) for s in SHAPES), ((4, 4), 3), ((3, 5), 3), ((2, 2), 4)])
+@pytest.mark.parametrize(("shape", "channels"), [*((s, 1) for s in SHAPES), ((2, 2), 4), ((3, 5), 3), ((4, 4), 3)])
 def test_encode_and_decode_equal_the_reference(
     queue: Any, rng: np.random.Generator, shape: tuple[int, int], channels: int
 ) -> None:
@@ -52,8 +52,11 @@ def test_encode_and_decode_equal_the_reference(
     np.testing.assert_array_equal(codec.decode(indices, (37, 45)), reference.decode(indices, codebook, 37, 45))
 
 
-@pytest.mark.parametrize("variant", [v.name for v in VARIANTS])
-@pytest.mark.parametrize(("channels", "shape"), [(1, (4, 4)), (3, (4, 4)), (4, (9, 8)), (1, (2, 3))])
+@pytest.mark.parametrize("variant", [v.name for v in reversed(VARIANTS)])
+@pytest.mark.parametrize(
+    ("channels", "shape"),
+    [(1, (2, 3)), *(pytest.param(*case, marks=pytest.mark.full) for case in ((1, (4, 4)), (3, (4, 4)), (4, (9, 8))))],
+)
 def test_every_variant_gives_the_same_indices(
     queue: Any, rng: np.random.Generator, variant: str, channels: int, shape: tuple[int, int]
 ) -> None:
@@ -82,8 +85,8 @@ def test_codebook_sizes(queue: Any, rng: np.random.Generator, variant: str, size
 
 @pytest.mark.small
 def test_ties_go_to_the_lowest_index(queue: Any) -> None:
-    codebook = np.repeat(np.array([10, 30, 10, 30, 20], np.uint8), 4).reshape(5, 2, 2)
-    image = np.kron(np.array([[10, 20], [30, 25]], np.uint8), np.ones((2, 2), np.uint8))
+    codebook = np.repeat(np.array([10, 30, 10, 30, 20], np.uint8), 16).reshape(5, 4, 4)
+    image = np.kron(np.array([[10, 20], [30, 25]], np.uint8), np.ones((4, 4), np.uint8))
     np.testing.assert_array_equal(codec_with(codebook, queue).encode(image), [[0, 4], [1, 1]])
 
 
@@ -124,7 +127,7 @@ def test_any_size_and_block(queue: Any, data: st.DataObject) -> None:
 
 def test_device_arrays_stay_on_the_device(queue: Any, rng: np.random.Generator) -> None:
     image = picture(rng, 30, 44, 3)
-    codebook = codebook_of(rng, 300, 4, 4, 3)
+    codebook = codebook_of(rng, 200, 4, 4, 3)
     codec = codec_with(codebook, None)
     indices = codec.encode(pyopencl.array.to_device(queue, image))
     assert isinstance(indices, runtime.Array)
@@ -136,10 +139,10 @@ def test_device_arrays_stay_on_the_device(queue: Any, rng: np.random.Generator) 
 
 
 def test_a_device_table_may_begin_inside_its_buffer(queue: Any, rng: np.random.Generator) -> None:
-    codebook = codebook_of(rng, 256, 2, 2, 1)
+    codebook = codebook_of(rng, 256, 4, 4, 3)
     table = rng.integers(0, 256, (6, 5), np.uint8)
     decoded = codec_with(codebook, None).decode(pyopencl.array.to_device(queue, table)[2:])
-    np.testing.assert_array_equal(decoded.get(), reference.decode(table[2:], codebook, 8, 10))
+    np.testing.assert_array_equal(decoded.get(), reference.decode(table[2:], codebook, 16, 20))
 
 
 def test_pictures_larger_than_an_allocation_are_done_in_bands(
@@ -230,7 +233,7 @@ def test_wrong_calls_raise_one_clear_error(case: int, rng: np.random.Generator) 
 
 
 def test_a_device_table_with_a_wrong_index_is_refused(queue: Any, rng: np.random.Generator) -> None:
-    codec = codec_with(codebook_of(rng, 5, 2, 2, 1), None)
+    codec = codec_with(codebook_of(rng, 5, 4, 4, 3), None)
     table = pyopencl.array.to_device(queue, np.array([[0, 4], [5, 1]], np.uint8))
     with pytest.raises(InvalidArgument, match="indices holds an index of 5 or more"):
         codec.decode(table)

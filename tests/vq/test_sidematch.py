@@ -55,6 +55,7 @@ def check(
 @pytest.mark.parametrize(
     ("channels", "block", "size", "state", "tolerance", "band_rows"),
     [
+        (1, (4, 4), 12, 4, 1, 9),
         (1, (4, 4), 20, 5, 1, 9),
         (1, (4, 4), 20, 5, 900, 4),
         (3, (2, 3), 9, 9, 60, 5),
@@ -84,8 +85,8 @@ def test_codewords_equal_the_reference(
 
 @pytest.mark.small
 def test_on_a_simulator_too(queue: Any, rng: np.random.Generator) -> None:
-    image = smooth(rng, 8, 6, 1)
-    check(queue, image, rng.integers(60, 180, (5, 4), np.uint8), BlockShape(2, 2, 1), 3, 500, 4)
+    image = smooth(rng, 14, 11, 1)
+    check(queue, image, rng.integers(60, 180, (9, 16), np.uint8), BlockShape(4, 4, 1), 4, 500, 4)
 
 
 @pytest.mark.full
@@ -127,8 +128,8 @@ def test_without_tolerance_the_picture_is_that_of_plain_vq(queue: Any, rng: np.r
 def test_equal_codewords_outside_the_state_codebook_are_not_exchanged(queue: Any, rng: np.random.Generator) -> None:
     """Codewords equally near to a block differ: without tolerance the one that plain VQ takes must stay."""
     image = 10 * rng.integers(0, 3, (40, 40), np.uint8)
-    codebook = 5 + 10 * rng.integers(0, 2, (40, 2, 2), np.uint8)
-    codec = VQCodec(40, (2, 2), queue=queue, state_size=3)
+    codebook = 5 + 10 * rng.integers(0, 2, (40, 4, 4), np.uint8)
+    codec = VQCodec(40, queue=queue, state_size=4)
     codec.codebook_ = codebook
     np.testing.assert_array_equal(codec.decompress(codec.compress(image)), codec.decode(codec.encode(image)))
 

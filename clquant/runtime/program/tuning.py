@@ -57,8 +57,8 @@ NAMES = {
     "counting.groups_a_unit": Parameter(_powers(0, 5), 4),  # groups a unit where cells are counted (CPUs)
     "counting.table_pixels": Parameter((0, *_powers(12, 24, 2)), 1 << 18, nvidia=0),  # most pixels counted by a table
     "counting.work_items": Parameter(_powers(8, 22), 1 << 16),  # most work-items that count one picture's colours
-    "halftone.group": Parameter(_powers(0, 8), 64),  # group size of the portable pinwheel
-    "halftone.palette_group": Parameter(_powers(0, 8), 32),  # group size of the pinwheel to a palette
+    "halftone.group": Parameter(_powers(0, 8), 64, cpu=1),  # group size of the portable pinwheel
+    "halftone.palette_group": Parameter(_powers(0, 8), 32, cpu=1),  # group size of the pinwheel to a palette
     "kmeans.box_group": Parameter(_powers(0, 10), 256, cpu=4, nvidia=1024),  # most items that cut a box of points
     "kmeans.grid_group": Parameter(_powers(5, 10), 512),  # group size where groups meet in one launch
     "kmeans.group": Parameter(_powers(0, 8), 64),  # group size of a Lloyd step's assignment

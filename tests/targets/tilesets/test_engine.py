@@ -197,7 +197,7 @@ def test_fitting_in_one_call_and_few_tiles(queue, sample):
     engine = TilePalettes(3, 4, swap_rounds=1, queue=queue)
     assert np.array_equal(engine.fit_transform(image), engine.transform(image))
     assert np.array_equal(engine.fit_predict(image), engine.predict(image))
-    one = TilePalettes(5, 2, queue=queue).fit(image[:8, :8])
+    one = TilePalettes(5, 4, queue=queue).fit(image[:8, :8])
     assert len(one.palettes_) == 5
     assert np.array_equal(np.asarray(one.quantize(image[:8, :8]).to_array()), one.transform(image[:8, :8]))
 
