@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,8 +21,7 @@ LEAST_SUM = 1e-280
 MAX_SAMPLES = 2**31
 # Pixels that stand for a histogram: some hundred times as many as the largest map samples.
 MAX_SPREAD = 2**24
-# Weights that are looked at together, and how many parts of so many are worth threads.
-PART, FEW_PARTS, MOST_THREADS = 1 << 17, 8, 16
+PART = 1 << 17  # weights that are looked at together, as many as a cache holds
 
 
 def fixed_point_weights(
@@ -79,15 +77,13 @@ def _converted(
 
 
 def _over_parts(arrays: Sequence[npt.NDArray[Any]], function: Callable[..., Any], *others: Any) -> list[Any]:
-    """Results of a function of rows that a cache holds, of arrays and others of their shapes; by threads if many."""
-    parts = []
+    """Results of a function of rows that a cache holds, of arrays and others of their shapes."""
+    found = []
     for together in zip(arrays, *others, strict=True):
         rows = max(1, PART // together[0][0].size)
-        parts += [[one[row : row + rows] for one in together] for row in range(0, len(together[0]), rows)]
-    if len(parts) < FEW_PARTS:
-        return [function(*part) for part in parts]
-    with concurrent.futures.ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1)) as pool:
-        return list(pool.map(lambda part: function(*part), parts))
+        for row in range(0, len(together[0]), rows):
+            found.append(function(*(one[row : row + rows] for one in together)))
+    return found
 
 
 def _weight_array(weight: Any) -> npt.NDArray[Any]:
