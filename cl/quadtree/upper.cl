@@ -2,7 +2,6 @@
  * Stedile, section 5.2; the paper finishes these levels on the host.
  *
  * Sums have 64 bits: fewer than 2^32 pixels of 16 bits keep sums below 2^48 and squares below 2^64.
- *
  * Constants besides those of quadtree/quadtree.h: BELOW, what lies below: 16-bit pixels (0), packed wide words (1), or
  * sums and squares (2); DEEP 1 for 16-bit pictures.
  */
@@ -44,25 +43,25 @@ typedef struct {
     uint rows, columns;
 } level_t;
 
-/* Adds band `band` of the child `at` in a level that is of a kind like BELOW. */
-inline void add_child(totals_t *totals, const level_t *below, int kind, size_t at, uint band)
+/* Adds band `band` of the child `at` in a level that is of a kind like BELOW, to sums `times` times, 0 or 1. */
+inline void add_child(totals_t *totals, const level_t *below, int kind, size_t at, uint band, uint times)
 {
     const size_t cells = (size_t)below->rows * below->columns;
     if (kind == PIXELS) {
         const ulong value = band_value((__global const ushort *)below->stats + at * CHANNELS, band);
-        totals->sum += value;
-        totals->squares += value * value;
+        totals->sum += times * value;
+        totals->squares += times * value * value;
         totals->least = min(totals->least, (uint)value);
         totals->greatest = max(totals->greatest, (uint)value);
         return;
     }
     if (kind == PACKED) {
         const ulong word = below->stats[band * cells + at];
-        totals->sum += word >> WIDE_SHIFT;
-        totals->squares += word & WIDE_MASK;
+        totals->sum += times * (word >> WIDE_SHIFT);
+        totals->squares += times * (word & WIDE_MASK);
     } else {
-        totals->sum += below->stats[2 * band * cells + at];
-        totals->squares += below->stats[(2 * band + 1) * cells + at];
+        totals->sum += times * below->stats[2 * band * cells + at];
+        totals->squares += times * below->stats[(2 * band + 1) * cells + at];
     }
 #if CRITERION == RANGE
     const extent_t extent = below->extents[band * cells + at];
@@ -76,19 +75,22 @@ inline void make_node(const level_t *below, int kind, const level_t *level, uint
                       ulong2 bound, __global uchar *means)
 {
     const size_t node = (size_t)y * level->columns + x, cells = (size_t)level->rows * level->columns;
-    const uint x_end = min(2 * x + 2, below->columns), y_end = min(2 * y + 2, below->rows);
+    /* In place of a child outside the picture the first one is loaded, so that no load waits for another. */
+    uint children[4], inside[4], leaves = 0;
+#pragma unroll
+    for (uint q = 0; q < 4; ++q) {
+        const uint u = 2 * x + (q & 1u), v = 2 * y + (q >> 1);
+        inside[q] = u < below->columns && v < below->rows;
+        children[q] = inside[q] ? v * below->columns + u : 2 * y * below->columns + 2 * x;
+        leaves += inside[q] * (kind == PIXELS ? 1u : below->nodes[children[q]] & COUNT_MASK);
+    }
     const ulong2 limit = deviation_limit(n, bound);
-    uint leaves = 0;
     verdict_t verdict = no_verdict();
     for (uint band = 0; band < BANDS; ++band) {
         totals_t totals = {0, 0, LAST_VALUE, 0};
-        for (uint v = 2 * y; v < y_end; ++v)
-            for (uint u = 2 * x; u < x_end; ++u) {
-                const size_t child = (size_t)v * below->columns + u;
-                add_child(&totals, below, kind, child, band);
-                if (band == 0)
-                    leaves += kind == PIXELS ? 1u : below->nodes[child] & COUNT_MASK;
-            }
+#pragma unroll
+        for (uint q = 0; q < 4; ++q)
+            add_child(&totals, below, kind, children[q], band, inside[q]);
         level->stats[2 * band * cells + node] = totals.sum;
         level->stats[(2 * band + 1) * cells + node] = totals.squares;
 #if CRITERION == RANGE
