@@ -12,22 +12,7 @@
 #include "kmeans/weights.h"
 
 #define BLOCK 128
-
-/* Four points' squared distances, lowered by the centers first .. first + count - 1. */
-float4 lowered(float4 best, const float4 *x, __global const float *centers, uint k_stride, uint first, uint count)
-{
-    FEW_TURNS
-    for (uint j = first; j < first + count; j++) {
-        float4 distance = 0.0f;
-#pragma unroll
-        for (int d = 0; d < DIMS; d++) {
-            const float4 difference = x[d] - centers[d * k_stride + j];
-            distance += difference * difference;
-        }
-        best = min(best, distance);
-    }
-    return best;
-}
+#define AT_ONCE 64 /* centers that a group draws, and lowers distances by, at a time */
 
 /* Where the j-th of `count` draws from `total` falls, in its stratum; the center's random number is that of counter
  * (first + j, 0, 0, 0). */
@@ -37,91 +22,111 @@ ulong drawn_target(uint first, uint j, uint count, ulong total, uint2 key)
     return min(j * stratum + drawn_below(stratum, (uint4)(first + j, 0, 0, 0), key), total ? total - 1 : 0);
 }
 
-/* Lowers each point's squared distance by the centers `drawn`, first and count, and adds up each block.
- * NDRange: 1-D, a work-group per block, its size divides BLOCK / 4; a work-item takes four points at a time. Planes of
- * points have room for whole vectors. distances (n, up to whole blocks) float: read unless the first is 0, where every
- * point starts at 1 with no center yet (count 0), or at infinity; block_sums (blocks) ulong is written; partial: a
- * ulong per work-item. */
-__kernel void lower_distances(__global const float *points, uint stride, __global const Weight *weights, uint n,
-                              __global const float *centers, uint k_stride, uint2 drawn, __global float *distances,
-                              __global ulong *block_sums, __local ulong *partial)
+/* The point from i on with which the sum of masses, `passed` before i, is above a target. */
+uint point_above(__global const Weight *weights, __global const float *distances, uint n, uint i, ulong passed,
+                 ulong target)
 {
+    while (i + 4 < n) {
+        const ulong4 mass = convert_ulong4(vload4(0, weights + i));
+        const ulong4 parts = mass * convert_ulong4(convert_uint4(vload4(0, distances + i)));
+        const ulong four = parts.x + parts.y + parts.z + parts.w;
+        if (passed + four > target)
+            break;
+        passed += four;
+        i += 4;
+    }
+    for (; i + 1 < n; i++) {
+        passed += (ulong)weights[i] * (uint)distances[i];
+        if (passed > target)
+            break;
+    }
+    return i;
+}
+
+/* A round: draws centers by the distances so far, and lowers each point's squared distance by them.
+ * NDRange: 1-D, any number of groups, whose size divides BLOCK / 4; each draws all centers for itself, the first writes
+ * them. A work-item takes four points at a time. Planes of points have room for whole vectors.
+ * drawn: the first center and how many, which row of distances and sums is of the round before, and the blocks that are
+ * lowered, all or none. distances (2, n up to whole blocks) float: a row is read unless the first center is 0, where
+ * every point starts at 1 with no center yet (count 0), or at infinity; the other is written. block_sums (2, blocks)
+ * ulong, likewise. Where every sum is 0 the first point is drawn. partial: a ulong per work-item. */
+__kernel SMALL void seed_round(__global const float *points, uint stride, __global const Weight *weights, uint n,
+                               uint blocks, __global float *centers, uint k_stride, uint4 drawn, uint2 key,
+                               __global float *distances, __global ulong *block_sums, __local ulong *partial)
+{
+    __local float here[DIMS][AT_ONCE];
     const uint first = drawn.x;
     const uint count = drawn.y;
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);
-    ulong sum = 0;
-    for (uint b = 4 * lid; b < BLOCK; b += 4 * size) {
-        const uint i = get_group_id(0) * BLOCK + b;
-        if (i >= n)
-            break;
-        float4 best = first ? vload4(0, distances + i) : (float4)(count ? FLT_MAX : 1.0f);
-        float4 x[DIMS];
-#pragma unroll
-        for (int d = 0; d < DIMS; d++)
-            x[d] = vload4(0, points + d * stride + i);
-        best = lowered(best, x, centers, k_stride, first, count);
-        vstore4(best, 0, distances + i);
-        const float lanes[4] = {best.x, best.y, best.z, best.w};
-        FEW_TURNS
-        for (uint lane = 0; lane < min(4u, n - i); lane++)
-            sum += (ulong)weights[i + lane] * (uint)lanes[lane];
-    }
-    partial[lid] = sum;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (lid == 0) {
-        for (uint i = 1; i < size; i++)
-            sum += partial[i];
-        block_sums[get_group_id(0)] = sum;
-    }
-}
-
-/* Draws the centers `drawn`, first and count.
- * NDRange: one work-group of any size. block_sums (blocks) ulong; prefix (blocks + 1) ulong, scratch; key: the seed's
- * words. Where every sum is 0 the first point is drawn. The random number of center j is that of counter (j, 0, 0, 0).
- * partial: a ulong per work-item. */
-__kernel SMALL void draw_centers(__global const float *points, uint stride, __global const Weight *weights, uint n,
-                                 __global const float *distances, __global const ulong *block_sums, uint blocks,
-                                 __global ulong *prefix, __global float *centers, uint k_stride, uint2 drawn, uint2 key,
-                                 __local ulong *partial)
-{
-    const uint first = drawn.x;
-    const uint count = drawn.y;
+    __global const float *before = distances + (size_t)drawn.z * blocks * BLOCK;
+    __global float *now = distances + (size_t)(1 - drawn.z) * blocks * BLOCK;
+    __global const ulong *sums = block_sums + drawn.z * blocks;
     const Run run = own_run(blocks);
-    ulong total;
-    ulong sum = 0;
-    for (uint b = run.first; b < run.end; b++)
-        sum += block_sums[b];
-    sum_before(&sum, &total, 1, partial);
-    for (uint b = run.first; b < run.end; b++) {
-        prefix[b] = sum;
-        sum += block_sums[b];
-    }
-    if (get_local_id(0) == 0)
-        prefix[blocks] = total;
-    barrier(CLK_GLOBAL_MEM_FENCE);
-    for (uint j = get_local_id(0); j < count; j += get_local_size(0)) {
-        const ulong target = drawn_target(first, j, count, total, key);
-        const uint block = total ? first_above(prefix + 1, blocks, target) : 0;
-        uint i = block * BLOCK;
-        ulong passed = total ? prefix[block] : 1;
-        while (total && i + 4 < n) {
-            const ulong4 mass = convert_ulong4(vload4(0, weights + i));
-            const float4 squared = vload4(0, distances + i);
-            const ulong4 parts = mass * convert_ulong4(convert_uint4(squared));
-            const ulong four = parts.x + parts.y + parts.z + parts.w;
-            if (passed + four > target)
-                break;
-            passed += four;
-            i += 4;
+    const uint length = (blocks + size - 1) / size; /* of a run */
+    uint done = 0;
+    barrier(CLK_LOCAL_MEM_FENCE); /* PoCL 3.0 compiles no loop like this one without */
+    do {
+        const uint some = min(count - done, (uint)AT_ONCE);
+        const Run own = own_run(some);
+        ulong total;
+        ulong sum = 0;
+        for (uint b = run.first; b < run.end && count > 0; b++)
+            sum += sums[b];
+        sum_before(&sum, &total, 1, partial);
+        partial[lid] = sum;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        uint block = 0;
+        ulong passed = 0;
+        for (uint j = own.first; j < own.end; j++) {
+            const ulong target = drawn_target(first, done + j, count, total, key);
+            for (uint i = 1; i < size && j == own.first && partial[i] <= target; i++) {
+                block = i * length;
+                passed = partial[i];
+            }
+            while (block + 1 < blocks && passed + sums[block] <= target)
+                passed += sums[block++];
+            const uint at = total ? point_above(weights, before, n, block * BLOCK, passed, target) : 0;
+            for (int d = 0; d < DIMS; d++) {
+                here[d][j] = points[d * stride + at];
+                if (get_group_id(0) == 0)
+                    centers[d * k_stride + first + done + j] = here[d][j];
+            }
         }
-        passed += total ? (ulong)weights[i] * (uint)distances[i] : 0;
-        while (passed <= target && i + 1 < n) {
-            i++;
-            passed += (ulong)weights[i] * (uint)distances[i];
-        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint b = get_group_id(0); b < drawn.w; b += get_num_groups(0)) {
+            sum = 0;
+            for (uint i = b * BLOCK + 4 * lid; i < min(n, (b + 1) * BLOCK); i += 4 * size) {
+                float4 best = first ? vload4(0, before + i) : (float4)(count ? FLT_MAX : 1.0f);
+                if (done)
+                    best = vload4(0, now + i);
+                float4 x[DIMS];
 #pragma unroll
-        for (int d = 0; d < DIMS; d++)
-            centers[d * k_stride + first + j] = points[d * stride + i];
-    }
+                for (int d = 0; d < DIMS; d++)
+                    x[d] = vload4(0, points + d * stride + i);
+                FEW_TURNS
+                for (uint j = 0; j < some; j++) {
+                    float4 distance = 0.0f;
+#pragma unroll
+                    for (int d = 0; d < DIMS; d++)
+                        distance += (x[d] - here[d][j]) * (x[d] - here[d][j]);
+                    best = min(best, distance);
+                }
+                vstore4(best, 0, now + i);
+                const float lanes[4] = {best.x, best.y, best.z, best.w};
+                FEW_TURNS
+                for (uint lane = 0; lane < min(4u, n - i); lane++)
+                    sum += (ulong)weights[i + lane] * (uint)lanes[lane];
+            }
+            partial[lid] = sum;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (lid == 0) {
+                for (uint i = 1; i < size; i++)
+                    sum += partial[i];
+                block_sums[(1 - drawn.z) * blocks + b] = sum;
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        done += some;
+    } while (done < count);
 }

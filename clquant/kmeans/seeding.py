@@ -7,7 +7,6 @@ queued first; the host prepares the rest while the device is busy.
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -21,6 +20,7 @@ from clquant.runtime import Buffer, LocalMemory, Scope, Session, philox4x32, see
 
 BLOCK = 128
 SEED_ROUNDS = 16
+GROUPS_A_UNIT = 16  # of a round of k-means++, but on CPUs
 # Steps of Lloyd's algorithm on the sketch between rounds of swaps.
 SWAP_STEPS = 6
 # Most steps on the finer sketch.
@@ -64,33 +64,32 @@ def sample_centers(session: Session, lloyd: Lloyd, seed: int) -> None:
     points, k = lloyd.points, lloyd.k
     a_round = max(1, -(-(k - 1) // SEED_ROUNDS))
     program = session.program("kmeans/seeding.cl", DIMS=points.space.dims, **points.weight_constants)
-    lower, draw = program.kernel("lower_distances"), program.kernel("draw_centers")
-    most = session.tuned("kmeans.swap_group")
-    lower_group = session.work_group_size(lower, min(BLOCK // 4, most), 8)
-    draw_group = session.work_group_size(draw, most, 8)
+    kernel = program.kernel("seed_round")
+    group = session.work_group_size(kernel, min(BLOCK // 4, session.tuned("kmeans.swap_group")), 8)
     blocks = -(-points.n // BLOCK)
-    # First center and count of the rounds, none before the first.
-    rounds = [(0, 0), (0, 1), *((first, min(k - first, a_round)) for first in range(1, k, a_round))]
+    groups = min(blocks, session.limits.compute_units * (1 if session.limits.is_cpu else GROUPS_A_UNIT))
+    # Of each round the first center, the count, the row of distances before it, and the blocks that are lowered.
+    firsts = np.array([0, 0, *range(1, k, a_round), k])
+    rounds = np.zeros((len(firsts) - 1, 4), np.uint32)
+    rounds[:, 0], rounds[:, 1] = firsts[:-1], np.diff(firsts)
+    rounds[1::2, 2], rounds[:-1, 3] = 1, blocks
     with session.scope() as inner:
-        given = {
+        seeding = session.prepare(
+            *(inner, kernel, groups * group, group),
             **points.arguments,
-            "n": np.uint32(points.n),
-            "centers": lloyd.centers,
-            "k_stride": np.uint32(lloyd.k_stride),
-            "drawn": np.zeros(2, np.uint32),
-            "distances": inner.empty(4 * blocks * BLOCK),
-            "block_sums": inner.empty(8 * blocks),
-        }
-        local = LocalMemory(8 * lower_group)
-        lowering = session.prepare(inner, lower, blocks * lower_group, lower_group, **given, partial=local)
-        own = {"blocks": np.uint32(blocks), "prefix": inner.empty(8 * (blocks + 1)), "key": seed_key(seed)}
-        local = LocalMemory(8 * draw_group)
-        drawing = session.prepare(inner, draw, draw_group, draw_group, **given, **own, partial=local)
-        for before, drawn in itertools.pairwise(np.array(rounds, np.uint32)):
-            lowering.set(drawn=before)
-            lowering.queue()
-            drawing.set(drawn=drawn)
-            drawing.queue()
+            n=np.uint32(points.n),
+            blocks=np.uint32(blocks),
+            centers=lloyd.centers,
+            k_stride=np.uint32(lloyd.k_stride),
+            drawn=rounds[0],
+            key=seed_key(seed),
+            distances=inner.empty(8 * blocks * BLOCK),
+            block_sums=inner.empty(16 * blocks),
+            partial=LocalMemory(8 * group),
+        )
+        for drawn in rounds:
+            seeding.set(drawn=drawn)
+            seeding.queue(groups if drawn[3] else 1)
 
 
 class Sketcher:
