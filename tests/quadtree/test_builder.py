@@ -174,7 +174,7 @@ def reference_nodes(decomposition):
 def test_statistics_of_every_level(queue, rng, height, width, method):
     image = patches(rng, height, width, 3)
     nodes = reference_nodes(rules(image, 13))
-    tree = QuadtreeBuilder(method=method, queue=queue).build(image)
+    tree = QuadtreeBuilder(13, method=method, queue=queue).build(image)
     assert sum(level.kinds.size for level in tree.levels) == len(nodes)
     for depth, level in enumerate(tree.levels):
         assert level.size == tree.size >> depth
@@ -201,7 +201,7 @@ def test_deviations_are_those_of_the_pixels(queue, rng):
 
 def test_complete_array_in_the_papers_order(queue, rng):
     image = patches(rng, 20, 27, 3)
-    tree = QuadtreeBuilder(queue=queue).build(image)
+    tree = QuadtreeBuilder(13, queue=queue).build(image)
     array = tree.to_array()
     assert len(array) == (4**6 - 1) // 3
     nodes = reference_nodes(rules(image, 13))
