@@ -123,7 +123,7 @@ def add_output(parser: argparse.ArgumentParser, suffixes: str, default: str) -> 
 def add_batch(
     parser: argparse.ArgumentParser, suffixes: str, default: str, fields: str = "", what: str = "picture", **how: Any
 ) -> None:
-    """Declare inputs, results, their names and report, and what becomes of files that are there."""
+    """Declare inputs, outputs, their names, the report, and what happens to existing files."""
     add_inputs(parser, what, **how)
     add_output(parser, suffixes, default)
     text = (
@@ -244,8 +244,8 @@ def shown(target: str) -> str:
 
 def say(args: argparse.Namespace, text: str, *, is_table: bool = False, **record: Any) -> None:
     """Print a line about the work to standard error, unless ``--quiet``; with ``--json`` keep its record instead."""
-    if hasattr(args, "told"):  # in a worker, whose messages the command prints
-        args.told.append((text, record))
+    if hasattr(args, "messages"):  # in a worker, whose messages the command prints
+        args.messages.append((text, record))
     elif wants_json(args):
         _records(args)["results"].append({name: value for name, value in record.items() if value is not None})
     else:
@@ -254,8 +254,8 @@ def say(args: argparse.Namespace, text: str, *, is_table: bool = False, **record
 
 def note(args: argparse.Namespace, text: str, keep: str = "") -> None:
     """Print a remark to standard error, unless ``--quiet``; of control characters only those of `keep` as they are."""
-    if hasattr(args, "told"):
-        args.told.append((text, {}))
+    if hasattr(args, "messages"):
+        args.messages.append((text, {}))
     elif not args.quiet:
         streams.complain(streams.printable(text, keep) + "\n")
 
@@ -290,14 +290,14 @@ def print_records(args: argparse.Namespace) -> None:
 
 
 def finite(record: dict[str, Any]) -> dict[str, Any]:
-    """A record that JSON has: what is infinite or no number becomes None."""
+    """Replace infinities and NaN in a record by None: JSON has neither."""
     return {n: None if isinstance(v, float) and not math.isfinite(v) else v for n, v in record.items()}
 
 
 @contextlib.contextmanager
 def progress_bar(args: argparse.Namespace, label: str) -> Iterator[Callable[[int, int], None]]:
     """A ``progress=`` callback that shows a bar on a terminal's standard error once a second has passed."""
-    if args.quiet or hasattr(args, "told") or sys.stderr is None or not sys.stderr.isatty():
+    if args.quiet or hasattr(args, "messages") or sys.stderr is None or not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
     begin, shown = time.monotonic(), ""

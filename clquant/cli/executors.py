@@ -76,7 +76,7 @@ def _is_piped(source: Source, target: str | None) -> bool:
 
 @contextlib.contextmanager
 def cluster(args: argparse.Namespace, pairs: Sequence[Pair]) -> Iterator[Any]:
-    """Connect to the cluster that ``--cluster`` names; it computes what is asked for in the block. None without it."""
+    """Connect to the cluster of ``--cluster``, which computes for the block; None without the option."""
     check(args, pairs, "cluster")
     if args.cluster is None:
         yield None
@@ -149,10 +149,7 @@ def _end_with_command(end: Connection) -> None:
 
 
 def _each(args: argparse.Namespace, pairs: Sequence[Pair], executor: Executor, here: Here, *, cancels: bool) -> int:
-    """Do each input in a worker, and print in order what is said of it, with names as they were typed.
-
-    `cancels`: an interrupt cancels what is left; a pool whose processes end fails at what others cancelled.
-    """
+    """Process each input in a worker, and print messages in the inputs' order; `cancels`: an error cancels the rest."""
     failures, own = batch.Failures(args, len(pairs)), _portable(args)
     with common.progress_bar(args, "pictures") as progress:
         jobs = [(here, own, (_absolute(source), os.path.abspath(str(target)))) for source, target in pairs]
@@ -176,13 +173,13 @@ def _each(args: argparse.Namespace, pairs: Sequence[Pair], executor: Executor, h
 
 
 def _do(here: Here, args: argparse.Namespace, pair: Pair) -> Messages | ClquantError:
-    """Do the command on one input, in a worker; returns its messages or its error."""
-    told: Messages = []
+    """Run the command on one input in a worker; return its messages or its error."""
+    messages: Messages = []
     try:
-        here(argparse.Namespace(**vars(args), told=told), [pair])
+        here(argparse.Namespace(**vars(args), messages=messages), [pair])
     except ClquantError as error:
         return error
-    return told
+    return messages
 
 
 def _print(args: argparse.Namespace, source: Source, target: str, messages: Messages) -> None:

@@ -107,7 +107,7 @@ def opened(source: Source) -> Iterator[BinaryIO]:
         yield file
 
 
-# From a file's stem to that of the input it may have been made of, and the most colours it then has, if that is known.
+# Maps a result's stem to its input's stem and the most colours of the result, if known; None for other files.
 Origin = Callable[[str], tuple[str, int | None] | None]
 
 

@@ -319,7 +319,7 @@ class Space:
 
 
 def descended(places: Int, steps: Int, most: Int | int, distances: Callable[[Int], Int]) -> Int:
-    """Move (n, 3) places, from 0 to `most`, by `steps` to what is nearer while it is; the first, staying, wins ties."""
+    """Move (n, 3) places within 0 to `most` by the step to the least distance until none is less; first on ties."""
     while True:
         near = np.clip(places[:, None] + steps, 0, most)
         chosen = distances(near).argmin(axis=1)

@@ -94,7 +94,7 @@ class Layer:
         return da.Array(graph, self.name, chunks, dtype, meta=np.empty((0,) * len(chunks), dtype))
 
     def _overlapping(self, axis: int, span: Span) -> list[tuple[int, slice]]:
-        """Numbers of chunks, and what is wanted of each; slice(None): all."""
+        """Indices of the chunks that a span overlaps, each with the slice in it; slice(None) for a whole chunk."""
         begins, (first, last) = self._begins[axis], span
         found: list[tuple[int, slice]] = []
         for i in range(bisect.bisect_right(begins, first) - 1, bisect.bisect_left(begins, last)):
@@ -158,7 +158,7 @@ def joined(pieces: list[list[Any]]) -> npt.NDArray[Any]:
 
 
 def placed(image: Any, name: str = "image") -> Any:
-    """Return the same array; if the task of a chunk fails, the error names the chunk's place."""
+    """Make errors of the chunks' tasks name the chunk's place; the array is the same."""
     # So it does for the tasks before that nothing else needs, which Dask makes one with it.
     if Task is None or held(image):
         return image

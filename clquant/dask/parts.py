@@ -107,7 +107,7 @@ def store(array: Any, sink: Sink, report: Progress) -> Any:
         done: Any = None
         for i, top, end in todo:
             done = delayed(write, pure=False)(top, end, _row_of(array, i), done)
-        with _told_rows(0, array.shape[0]):
+        with _naming_rows(0, array.shape[0]):
             dask.compute(done, scheduler=dask.config.get("scheduler", None) or "threads")
         return sink.target
     with contextlib.closing(_computed(array, todo)) as found:
@@ -135,7 +135,7 @@ def _computed(array: Any, todo: list[tuple[int, int, int]]) -> Generator[tuple[i
                 row = _row_of(array, i)
                 waiting.append(row if there is None else there.compute(row))
             row = waiting.pop(0)
-            with _told_rows(top, end):
+            with _naming_rows(top, end):
                 found = list(compute(*row) if there is None else there.gather(row))
             release([] if there is None else row)
             yield top, end, found
@@ -145,7 +145,7 @@ def _computed(array: Any, todo: list[tuple[int, int, int]]) -> Generator[tuple[i
 
 
 @contextlib.contextmanager
-def _told_rows(first: int, end: int) -> Iterator[None]:
+def _naming_rows(first: int, end: int) -> Iterator[None]:
     """Name the rows of a chunk that failed, unless clquant or the cluster raised the error."""
     try:
         yield

@@ -19,7 +19,7 @@ Merge = Callable[[Sequence[Any]], Any]
 
 
 def few_of(states: Sequence[Any], merge: Callable[[Sequence[Any]], Any]) -> list[Any]:
-    """Merge some at a time until so few are left that one task can merge them."""
+    """Merge in groups until one task can merge the rest."""
     level = list(states)
     while len(level) > MERGED_AT_ONCE:
         level = [merge(level[i : i + MERGED_AT_ONCE]) for i in range(0, len(level), MERGED_AT_ONCE)]
@@ -34,7 +34,7 @@ def tree(merge: Merge, states: Sequence[Any]) -> Any:
 
 
 def merged(last: Merge, merge: Merge, tasks: Sequence[Any], report: Progress) -> Any:
-    """Return `last` of the few values to which those of delayed tasks or futures are merged."""
+    """Merge the values of delayed tasks or futures in a tree; return `last` of the remaining few."""
     there, total = client(), len(tasks) + 1
     report.report(0, total)
     if there is None:

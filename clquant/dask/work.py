@@ -95,7 +95,7 @@ def values(tasks: Sequence[Any]) -> list[Any]:
 
 
 def here() -> str:
-    """This worker and its device."""
+    """Name this worker and its device."""
     try:
         from distributed import get_worker
 

@@ -85,7 +85,7 @@ def on_the_device(on_device: PaletteOnDevice, plain: bool) -> dict[str, Any]:
 
 
 def penalty(on_device: PaletteOnDevice) -> dict[str, Any]:
-    """Kernel arguments of what is a speck, by name."""
+    """Kernel arguments that define a speck, by name."""
     palette, space = on_device.palette, on_device.space
     found = on_device.cached("speck", lambda: speck(palette, space))
     return {"n_entries": np.int32(len(palette)), "speck": np.int32(found)}

@@ -71,7 +71,7 @@ class DiffusionParams:
         return {**search, **self.values(on_device, image, output)}
 
     def values(self, on_device: PaletteOnDevice, image: Buffer, output: Buffer) -> dict[str, Any]:
-        """Arguments beside those of the palette."""
+        """Kernel arguments other than the palette's."""
         extent = (self.space.white,) * 4 if self.plain_errors else self.space.extent
         return {
             **bounds.on_the_device(on_device, self.plain_errors),

@@ -20,7 +20,7 @@ MARGIN = 2
 
 
 class WaveScan(BandScan):
-    """The scan in tiles of skewed rows, those of a wave at once."""
+    """Error diffusion in tiles of skewed rows; all tiles of a wave run at once."""
 
     rows = ROWS
 

@@ -41,7 +41,7 @@ def _filter(divisor: int, *rows: tuple[int, ...]) -> ErrorFilter:
     return ErrorFilter(divisor, tuple(shares))
 
 
-# Kernels take shares of up to two columns and two rows away, a `lag` of 2 or 3, and weights up to `MAX_WEIGHT` together.
+# Kernels take shares up to two columns and rows away, a `lag` of 2 or 3, and a sum of weights up to `MAX_WEIGHT`.
 FILTERS: dict[str, ErrorFilter] = {
     # R. W. Floyd, L. Steinberg, "An adaptive algorithm for spatial grey scale" (1976).
     "floyd-steinberg": _filter(16, (0, 0, 7), (3, 5, 1)),

@@ -97,7 +97,7 @@ class Ordered(Nearest):
 
     @property
     def grid(self) -> int:
-        """The mask repeats."""
+        """Side of the mask, which repeats."""
         return len(self.mask)
 
     def search(self, palette: PaletteOnDevice, channels: int) -> flow.Step:
@@ -123,7 +123,7 @@ class PixelOrdered:
         return mixes.mixes(self._palette.palette, self._palette.space).view(np.int32)
 
     def arguments(self, scope: Scope, portion: Portion, job: Ordered) -> dict[str, Any]:
-        """Return the kernel's arguments beside those of the search and the pixels, by name."""
+        """Return the kernel's arguments by name, without the search's and the pixels'."""
         palette = self._palette
         own = {
             "mixes": palette.cached((type(self), "mixes"), lambda: palette.scope.copy_of(self.mixes())),

@@ -165,7 +165,7 @@ def check_side(picture: Picture, most: int = 1 << 30) -> None:
 def bands_of(
     session: Session, pictures: Sequence[Picture], steps: Steps, out_row_bytes: int, into_sink: bool = False
 ) -> list[tuple[int, int, int, int]]:
-    """Rows to load, and those of them whose result counts: within one allocation, and a lazy picture's bound."""
+    """Cut a picture into bands (first, last, row0, row1): rows loaded, and those among them whose result counts."""
     picture, rows, reach = pictures[0], steps.rows, steps.reach
     height = picture.height
     row_bytes = max(steps.row_bytes, out_row_bytes, picture.width * picture.pixel_bytes)

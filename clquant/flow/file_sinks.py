@@ -167,7 +167,7 @@ class FileSink(Sink):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Write what is left of the file that all rows are in."""
+        """Complete the file once all rows are written."""
 
     @abc.abstractmethod
     def abandon(self) -> None:

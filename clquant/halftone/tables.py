@@ -52,7 +52,7 @@ class WeightTables:
     start: int
 
     def checked(self) -> WeightTables:
-        """This table, if it is allowed.
+        """Validate the table and return it.
 
         Returns
         -------

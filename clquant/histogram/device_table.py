@@ -32,7 +32,7 @@ class DeviceTable:
 
     @staticmethod
     def takes(session: Session, part: ColorCounts) -> bool:
-        """Whether a part's counts are sooner added up here than on the host."""
+        """Whether adding a part's counts here is faster than on the host."""
         limits = session.limits
         has_room = min(limits.max_alloc, limits.global_memory // 16) >= 8 * COLORS
         return has_room and not part.partial and not part.wide and part.n_colors >= _LEAST_COLORS

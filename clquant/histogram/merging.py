@@ -100,7 +100,7 @@ def _gathered_pairs() -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
 
 
 def is_partial(codes: Codes) -> npt.NDArray[np.bool_]:
-    """Which colours are neither opaque nor transparent."""
+    """Mask of the colours that are neither opaque nor transparent."""
     opaque = codes.dtype.type(_ALPHA_BITS >> (64 - 8 * codes.dtype.itemsize))
     alpha = codes & opaque
     partial: npt.NDArray[np.bool_] = (alpha != opaque) & (alpha != 0)

@@ -12,27 +12,27 @@ import numpy as np
 import numpy.typing as npt
 
 # Whether the call has warned; without a list every picture may.
-_told: contextvars.ContextVar[list[bool] | None] = contextvars.ContextVar("clquant_dark_values", default=None)
+_warned: contextvars.ContextVar[list[bool] | None] = contextvars.ContextVar("clquant_dark_values", default=None)
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
 @contextlib.contextmanager
 def warned_once(before: bool = False) -> Iterator[None]:
     """Within the block there is one warning at most, none if there was one before."""
-    token = _told.set([True] if before else _told.get() or [False])
+    token = _warned.set([True] if before else _warned.get() or [False])
     try:
         yield
     finally:
-        _told.reset(token)
+        _warned.reset(token)
 
 
 def warn_of_dark(largest: int, argument: str) -> None:
     """Warn if the largest value of a uint16 picture is an 8-bit value above 1."""
-    told = _told.get()
-    if not 1 < largest <= 255 or (told and told[0]):
+    warned = _warned.get()
+    if not 1 < largest <= 255 or (warned and warned[0]):
         return
-    if told is not None:
-        told[0] = True
+    if warned is not None:
+        warned[0] = True
     warnings.warn(
         f"{argument} is uint16 with no value above 255, so nearly black: 65535 is white; "
         "if it holds 8-bit values, give it as uint8",
@@ -49,12 +49,12 @@ def _callers_level() -> int:
 
 
 class DarkRows:
-    """The largest value of a lazy picture's rows, told of when there are no more."""
+    """The largest value of a lazy picture's rows, of which it warns after the last row."""
 
     def __init__(self) -> None:
         self._largest = 0
         self._rows = 0
-        self._is_told = False
+        self._has_warned = False
 
     def note(self, values: npt.NDArray[np.generic]) -> None:
         """Take values that were read."""
@@ -65,6 +65,6 @@ class DarkRows:
         """Rows were asked for; warns after the last if those before were too."""
         if row0 <= self._rows:
             self._rows = max(self._rows, row1)
-        if self._rows == height and not self._is_told:
-            self._is_told = True
+        if self._rows == height and not self._has_warned:
+            self._has_warned = True
             warn_of_dark(self._largest, argument)

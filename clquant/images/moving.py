@@ -59,7 +59,7 @@ def about(source: str | bytes, argument: str) -> About:
 
 
 def about_opened(image: PIL.Image.Image, nbytes: int) -> About:
-    """Do as `about`, for a file that Pillow has opened, of a known size in bytes."""
+    """`about` of a file of `nbytes` bytes that Pillow has opened."""
     count = frame_count(image, nbytes) - hidden_pictures(image)
     loop = image.info.get("loop")
     plays = 1 if loop is None else int(loop)
@@ -101,7 +101,7 @@ def _delay(image: PIL.Image.Image) -> int:
 
 
 def bounds(mask: npt.NDArray[np.bool_]) -> tuple[slice, slice]:
-    """The smallest rectangle, as (rows, columns), around what is set; one pixel where nothing is."""
+    """Bounding box of a mask's set pixels, (rows, columns); one pixel if none is set."""
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
     if not len(rows):
         return slice(0, 1), slice(0, 1)

@@ -84,7 +84,7 @@ def _fitted(fit: Fit, count: Callable[[Scope], ColorCounts], colors: DeepColors,
 def _refined(
     fit: Fit, scope: Scope, start: Palette, is_exact: bool, colors: DeepColors, counted: Parts
 ) -> tuple[Palette, float, int]:
-    """The better of a start and what it leads to, with its inertia, and the number of steps."""
+    """Refine a start on 16-bit colours; return the better of both, its inertia, and the number of steps."""
     params, rgba = fit.params, start.rgba()
     partial = colors.are_partial()
     with_alpha = partial or bool((params.solid[:, 3] < 255).any())

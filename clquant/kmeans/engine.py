@@ -265,8 +265,8 @@ class KMeansPalette(PaletteEngine):
                 self._keep(Fit(given, session, Progress(None), unit).run(lambda _: counts))
                 learned = learned_by(self)
                 # The inertia is the error already, of three channels a pixel.
-                told = weights is None and self.color_space == "srgb" and not self.palette_.has_alpha
-                return learned, self.inertia_ / (3 * pixels) if told else mean_shown_error(self, pictures)
+                is_known = weights is None and self.color_space == "srgb" and not self.palette_.has_alpha
+                return learned, self.inertia_ / (3 * pixels) if is_known else mean_shown_error(self, pictures)
 
             yield trial
 

@@ -172,8 +172,8 @@ class Lloyd:
         self.restart()
         tolerance = int(tol * 2**64)
         queued = steps = 0
-        told = self.grid is None or (progress is not None and progress.wanted)
-        batch = self._session.tuned("kmeans.steps_a_wait" if told else "kmeans.steps_a_launch")
+        reports = self.grid is None or (progress is not None and progress.wanted)
+        batch = self._session.tuned("kmeans.steps_a_wait" if reports else "kmeans.steps_a_launch")
         ahead = 0 if self._session.limits.unified_memory else 1
         states: collections.deque[Readback] = collections.deque()
         while queued < max_iter or states:

@@ -87,7 +87,7 @@ class LloydGrid:
 
     @functools.cached_property
     def _memory(self) -> tuple[Buffer, Buffer]:
-        """The sums, and the words that groups meet by."""
+        """Allocate the sums and the words of the grid barrier."""
         words = self._scope.zeros(4 * GRID_WORDS)
         return self._scope.zeros(8 * SUMS * (1 + 2 * self._dims) * self._lloyd.k), words
 

@@ -93,7 +93,7 @@ class CandidateLister:
         self._distance_bytes = 4 * bits // 8
 
     def whole(self) -> CandidateGrid:
-        """Every entry for every point: what a few pixels take."""
+        """One cell that lists every entry, for few pixels."""
         listed = self._listed_entries.astype(np.uint16)
         starts = self._scope.copy_of(np.array([0, len(listed)], np.uint32))
         shift = max(extent.bit_length() for extent in self._extent)

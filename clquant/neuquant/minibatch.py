@@ -141,7 +141,7 @@ class MiniBatchSOM:
         refine_steps: int,
         progress: Progress,
     ) -> npt.NDArray[np.int64]:
-        """Refine (n_colors, dims) whole nodes alone; returns such."""
+        """Refine (n_colors, dims) whole nodes without training; return them in the same form."""
         steps, starts = refinement_steps(few, refine_steps), starts_of(few, len(nodes) - len(self._pinned))
         self._begin_with(nodes << NODE_BITS)
         points = self._points.of_refinement(pixels, few, start, None)

@@ -38,7 +38,7 @@ def whole_nodes(nodes: npt.NDArray[np.int32], space: Space) -> npt.NDArray[np.in
 
 
 def as_vectors(nodes: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
-    """(..., 4) nodes as kernels take them, of (..., dims) ones."""
+    """Pad (..., dims) nodes to the (..., 4) vectors that kernels take."""
     vectors = np.zeros((*nodes.shape[:-1], 4), np.int32)
     vectors[..., : nodes.shape[-1]] = nodes
     return vectors

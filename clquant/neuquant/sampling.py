@@ -66,7 +66,7 @@ def checked_total(pictures: Sequence[Picture]) -> int:
 
 
 def spread_places(total: int, start: int, count: int) -> npt.NDArray[np.intp]:
-    """Which of `total` pixels the first `count` samples of order `SPREAD` are, as in `cl/neuquant/sampling.cl`."""
+    """Indices among `total` pixels of the first `count` samples of order `SPREAD` (`cl/neuquant/sampling.cl`)."""
     turned = (np.arange(count, dtype=np.uint64) * np.uint64(GOLDEN) + np.uint64(start)) & np.uint64(2**32 - 1)
     places: npt.NDArray[np.intp] = (turned * np.uint64(total) >> np.uint64(32)).astype(np.intp)
     return places

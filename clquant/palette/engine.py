@@ -304,7 +304,7 @@ class PaletteEngine(Estimator, abc.ABC):
         return -total / sum(e.pixels for e in errors)
 
     def _check(self) -> None:
-        """Check the parameters before workers do something by them."""
+        """Check the parameters before work goes to workers."""
 
     def _begin_fit(
         self, images: Any, sample_weight: Any, progress: ProgressCallback | None

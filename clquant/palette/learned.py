@@ -33,7 +33,7 @@ class Learned(Colors):
         return learned_by(fresh.fit_histogram(histogram_from(states)))
 
     def value(self, images: Sequence[Any], state_of: Callable[[Any], Any]) -> dict[str, Any]:
-        """Learn from pixels if that gives the same: what one process has needs no histogram."""
+        """Learn from pixels in one process if that gives the same as learning from counts."""
         if not self.engine.learns_from_counts:
             return self.conclude([self.gather(images, state_of)])
         return learned_by(copy.copy(self.engine).fit(list(images)))
@@ -58,7 +58,7 @@ def fit_collections(
 
 
 class FewestOfCollections(FewestColors):
-    """The same of Dask arrays, whose colours are counted once."""
+    """`FewestColors` of Dask arrays, whose colours are counted once."""
 
     @contextlib.contextmanager
     def _trials(self) -> Iterator[Trial]:

@@ -90,12 +90,12 @@ def fit_quality(
 
 @contextlib.contextmanager
 def fitted_anew(engine: PaletteEngine, pictures: Sequence[Any], weight: Any) -> Iterator[Trial]:
-    """Trials of any engine: each a fit of its own. Its parameters and what it learned are changed."""
+    """Trials that refit any engine each time; its parameters and learned attributes change."""
     yield trial_of(engine, functools.partial(engine.fit, pictures, sample_weight=weight), pictures)
 
 
 def trial_of(engine: PaletteEngine, fit: Callable[[], Any], pictures: Sequence[Any]) -> Trial:
-    """Return what fits an engine with some number of colours, and finds the error on pictures."""
+    """Return the trial that fits an engine with a number of colours and measures the error on pictures."""
 
     def trial(count: int) -> tuple[dict[str, Any], float]:
         engine.set_params(n_colors=count)
@@ -125,7 +125,7 @@ def mean_shown_error(engine: PaletteEngine, pictures: Sequence[Any]) -> float:
 
 
 def fewest_colors(error: Callable[[int], float], limit: float, most: int, least: int = 2) -> int | None:
-    """Return the fewest colours, from `least` to `most`, whose error is at most `limit`; None if those of none are."""
+    """Return the fewest colours, `least` to `most`, whose error is at most `limit`; None if no number reaches it."""
     # By the power law of the errors found so far, else by bisection: errors are taken to fall with the number of
     # colours, but for the numbers next below the one that is found.
     errors: dict[int, float] = {}

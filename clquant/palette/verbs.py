@@ -31,10 +31,7 @@ def predict_changes(
     dither: Any = None,
     queue: CommandQueue | None = None,
 ) -> tuple[tuple[slice, slice], npt.NDArray[np.unsignedinteger[Any]]]:
-    """Return a part of a frame and its pixels' indices as `predict` of the whole has them, except where they stay.
-
-    Only what decides these is mapped.
-    """
+    """Map the part of a frame that decides its new pixels; return the part and its indices, as `predict` gives them."""
     job = _job(palette, color_space, "l2", dither)
     part = slice(None), slice(None)
     if isinstance(job, flow.Map) and not job.is_serial:

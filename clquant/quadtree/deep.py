@@ -106,7 +106,7 @@ def _reduce(
 def _records(
     session: runtime.Session, picture: Picture, criterion: Criterion, top: int, levels: Levels
 ) -> npt.NDArray[np.void]:
-    """From the root down: nodes that are uniform or as small as can be, and within no other such."""
+    """List the leaves from the root down: the largest nodes that are uniform or of the least size."""
     dtype, found, codes = record_dtype(picture.channels, picture.gray), [], []
     is_node = np.ones((1, 1), np.bool_)
     for level in range(top, criterion.floor_level - 1, -1):

@@ -1,4 +1,4 @@
-"""The sizes of a subtree on a device: its levels, its tiles, and what kernels are told of both."""
+"""The sizes of a subtree on a device: its levels, its tiles, and the kernels' arguments for both."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ class Quadtree:
     @overload
     def find(self, x: npt.NDArray[Any] | Sequence[int], y: npt.NDArray[Any] | Sequence[int]) -> Integers: ...
     def find(self, x: Any, y: Any) -> Any:
-        """Which leaf holds a pixel.
+        """The leaf that holds a pixel.
 
         Parameters
         ----------

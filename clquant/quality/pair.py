@@ -102,7 +102,7 @@ def as_pair(original: Samples, result: Samples, memory: Any, least: int = 0) -> 
 
 
 def _samples(name: str, given: Any) -> Any:
-    """An array of what was given; a picture that was read, a device array or a lazy picture stays where it is."""
+    """Convert an argument to an array, unless it is a picture, a device array or a lazy picture of 8-bit levels."""
     if isinstance(given, Picture) and given.bits == 8:
         return given
     if isinstance(given, str | os.PathLike):

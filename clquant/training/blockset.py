@@ -45,7 +45,7 @@ class Piece:
 
 
 def _strided(which: Any, distance: int, turn: int) -> Any:
-    """Number i of those that are one out of each `distance`, in turn."""
+    """Index of sample `which`: one out of each `distance`, whose offset moves on with `turn`."""
     return which * distance + (which + turn) % distance
 
 

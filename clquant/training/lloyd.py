@@ -158,7 +158,7 @@ class Lloyd:
         )
 
     def prepare(self, name: str, items: int, group: int | None = None, /, **own: object) -> PreparedLaunch:
-        """The launch of a kernel: its arguments are `own`, and what is known of others."""
+        """Prepare a kernel's launch by its `own` arguments and the training's common ones."""
         kernel = self._program.kernel(name)
         sizes = items, group or self.lanes(name)
         return self._session.prepare(self._scope, kernel, *sizes, **kernel.among({**self._known, **own}))

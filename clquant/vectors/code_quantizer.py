@@ -193,7 +193,7 @@ class CodeQuantizer(RowQuantizer):
 
 
 def share_of(progress: ProgressCallback | None, number: int, count: int) -> Callable[[int, int], object] | None:
-    """The progress of one of several trainings, as that of all."""
+    """Report the progress of one of several trainings as a share of all."""
     if progress is None:
         return None
     return lambda done, total: progress(number * total + done, count * total)

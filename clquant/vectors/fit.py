@@ -139,7 +139,7 @@ class _RowPart(Part):
 
 
 class SpreadRows:
-    """Rows that workers have, with the methods of `HeldRows`; what it makes of them is lazy."""
+    """Rows held by workers, with the methods of `HeldRows`; results are lazy."""
 
     def __init__(self, executor: Any, source: RowSource, queue: CommandQueue | None) -> None:
         self._executor, self._source, self._queue = executor, source, queue

@@ -119,7 +119,7 @@ def learn_rotation(
     source: RowSource, weights: Weights, parts: Sequence[VectorQuantizer], progress: Callable[[int, int], object] | None
 ) -> Rotation:
     """The rotation for codebooks such as some quantizers train; these stay as they are."""
-    told = Progress(progress)
+    report = Progress(progress)
     fixed = fixed_point(source, False, False, None)
     found, mass = _sample(source, weights, parts[0])
     rows = whole_rows(fixed, found)
@@ -132,7 +132,7 @@ def learn_rotation(
         # Of at most 2^20 rows below 2^17 times weights of up to 2^8, coded as numbers of 8 bits: sums stay below 2^53.
         gain = weighted.T @ coded - np.outer(weighted.sum(0), mass @ coded) / mass.sum()
         whole = to_rotation(gain, whole)
-        told.report(done, ROUNDS)
+        report.report(done, ROUNDS)
     if fixed.bits == 8:
         return Rotation(fixed, center, whole, math.ldexp(_unit(rows @ whole), -ROTATION_BITS))
     squares = source.each(lambda own, *_: ((whole_rows(fixed, own) - center) ** 2).sum(1).max())

@@ -175,7 +175,7 @@ class Frames:
         return part if self._fps is None else min(part, round(shown * self._fps))
 
     def at_most(self, fps: int) -> Frames:
-        """These frames, of a film no more than `fps` a second."""
+        """The same frames; of a film at most `fps` a second."""
         fewer = copy.copy(self)
         if isinstance(self._source, Film) and self._fps is None:
             fewer._fps = Fraction(fps)

@@ -124,7 +124,7 @@ def _is_tree(source: Source) -> bool:
 
 
 def _drawable(picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """As RGB: of two bands the first, as gray, of more than four the first three."""
+    """Make a picture gray, RGB or RGBA: two bands become the first as gray, more than four the first three."""
     known = picture.ndim == 2 or picture.shape[2] in (3, 4)
     return picture if known else picture[..., [0, 0, 0] if picture.shape[2] < 3 else [0, 1, 2]]
 

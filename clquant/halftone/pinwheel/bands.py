@@ -39,7 +39,7 @@ class BlockMap(flow.Map):
 
     @property
     def grid(self) -> int:
-        """Two blocks, as every other one is of the same phase."""
+        """Side of two blocks, as phases alternate."""
         return int(2 * self.settings.block_size)
 
     @property
@@ -73,7 +73,7 @@ class BandBlocks:
 
     @property
     def rows(self) -> int:
-        """Rows of blocks that `edges` has: those of the outward phase."""
+        """Block rows in `edges`: those of the outward phase."""
         return self.ranges[0][1] - self.ranges[0][0]
 
     def edge_bytes(self, one: int) -> int:

@@ -54,7 +54,7 @@ class SerialLanes:
 
     @property
     def may_serve_again(self) -> bool:
-        """Whether another picture of the same size may be scanned: the last one was one band."""
+        """Whether the buffers can serve another picture of the size: the last one was scanned in one band."""
         return self._whole is not None
 
     @property

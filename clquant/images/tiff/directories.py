@@ -52,7 +52,7 @@ class Directory:
 
 
 def entries(data: bytes | mmap.mmap) -> tuple[str, bool, list[tuple[int, int, int, int]]] | None:
-    """Byte order, whether it is big, and each tag's number, type, count and place; None of no TIFF, or one cut off."""
+    """Byte order, whether it is a BigTIFF, each tag's number, type, count and place; None if it is no whole TIFF."""
     try:
         order = {b"II": "<", b"MM": ">"}[bytes(data[:2])]
         is_big = {42: False, 43: True}[struct.unpack_from(order + "H", data, 2)[0]]
@@ -71,7 +71,7 @@ def entries(data: bytes | mmap.mmap) -> tuple[str, bool, list[tuple[int, int, in
 
 
 def directory_of(data: bytes | mmap.mmap) -> Directory | None:
-    """The first directory of a file; None of what is no TIFF, or is cut off."""
+    """The first directory of a file; None if it is no TIFF or is truncated."""
     found = entries(data)
     if found is None:
         return None

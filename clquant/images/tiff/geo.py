@@ -44,7 +44,7 @@ def is_geotiff(path: str | os.PathLike[str]) -> bool:
 
 
 def place_tags(path: str | os.PathLike[str]) -> PIL.TiffImagePlugin.ImageFileDirectory_v2:
-    """The tags that say where a TIFF lies, to be written as they are; empty for what has none, or is no TIFF."""
+    """The tags that say where a TIFF lies, to be written unchanged; empty for other files."""
     kept = PIL.TiffImagePlugin.ImageFileDirectory_v2()
     with contextlib.suppress(OSError, ValueError, SyntaxError, struct.error), open(path, "rb") as file:
         check_head(file, os.path.getsize(path))

@@ -182,7 +182,7 @@ class Writer:
                 self._file.write(np.moveaxis(rows, 2, 0), window=window)
 
     def close(self) -> None:
-        """End the file: smaller copies are made, and what is cloud-optimized gets that order."""
+        """Close the file, build its overviews, and rewrite it as cloud-optimized if that is wanted."""
         layout = self._layout
         with geo.gdal(GDAL_TIFF_OVR_BLOCKSIZE=BLOCK, COMPRESS_OVERVIEW="DEFLATE") as rasterio:
             self._file.close()

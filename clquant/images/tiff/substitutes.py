@@ -56,7 +56,7 @@ _PAM_LINE = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*([A-Z]+)(?:[ \t]+([^\n]
 
 
 def substitute(source: str | bytes, most_pixels: int, most_per_byte: int) -> bytes | None:
-    """A TIFF with the same values; None of a file that Pillow reads as it is, and of what is damaged."""
+    """Rewrite a file as a TIFF of the same values; None if Pillow reads it as it is, or if it is damaged."""
     with contextlib.ExitStack() as stack:
         data = _content(source, stack)
         found = _header(data)
@@ -83,7 +83,7 @@ class _Header:
 
 
 def _header(data: bytes | mmap.mmap) -> _Header | None:
-    """Read the header of a file that this module is for; None of others."""
+    """Read the header of a file that needs a substitute; None for others."""
     kind = bytes(data[:2])
     if kind in (b"II", b"MM"):
         directory = directory_of(data)
@@ -110,7 +110,7 @@ def _content(source: str | bytes, stack: contextlib.ExitStack) -> bytes | mmap.m
 
 
 def _is_special(directory: Directory) -> bool:
-    """Whether a TIFF is one of those that this module is for."""
+    """Whether a TIFF needs a substitute."""
     bits, extra = directory.integers(_BITS), directory.integer(_EXTRA)
     channels, photometric = directory.integer(_CHANNELS, 1), directory.integer(_PHOTOMETRIC)
     if (
@@ -194,7 +194,7 @@ def _added_up(differences: Values, width: int) -> Values:
 
 
 def _divided_by_alpha(values: Values) -> Values:
-    """Colours that were multiplied by alpha, as they were; those of alpha 0 are black."""
+    """Undo the premultiplication of colours by alpha; those of alpha 0 become black."""
     alpha = values[..., -1:].astype(np.uint64)
     white = np.iinfo(values.dtype).max
     colors = (values[..., :-1] * np.uint64(white) + alpha // 2) // np.maximum(alpha, 1)

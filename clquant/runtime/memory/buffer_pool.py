@@ -108,7 +108,7 @@ class BufferPool:
                 self._release_of(self._queues.popitem()[0])
 
     def _release_of(self, handle: int) -> None:
-        """Release what is kept for a queue."""
+        """Release the buffers that are kept for a queue."""
         for key in [key for key in self._kept if key[0] == handle]:
             while key in self._kept:
                 self._remove(key, -1).buffer.release()

@@ -32,7 +32,7 @@ class Kernel:
         self._orders: dict[tuple[Any, ...], Callable[[Sequence[Any]], Sequence[Any]]] = {}
         self._program = program
         self._threads = threading.local()
-        self._told: dict[tuple[int, int], int] = {}
+        self._group_info: dict[tuple[int, int], int] = {}
         self._spare: list[cl.Kernel] = []
         self.native()  # an unknown name fails here, not at the first launch
 
@@ -107,7 +107,7 @@ class Kernel:
 
     def _info(self, what: int, device: cl.Device) -> int:
         key = what, device.int_ptr
-        if key not in self._told:
+        if key not in self._group_info:
             with device_errors(f"asking about kernel {self.name}"):
-                self._told[key] = int(cast(int, self.native().get_work_group_info(what, device)))
-        return self._told[key]
+                self._group_info[key] = int(cast(int, self.native().get_work_group_info(what, device)))
+        return self._group_info[key]

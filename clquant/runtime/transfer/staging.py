@@ -82,7 +82,7 @@ class Lane:
         self.queue.flush()
 
     def _free_chunk(self, nbytes: int, own: cl.Event | None) -> Bytes:
-        """The chunk, once nothing uses it; the error of what did so is raised only if that is the caller's own."""
+        """Wait until nothing uses the chunk; raise the error of its last use only if that is the caller's own."""
         before, self._pending = self._pending, None
         # Waiting hands Python's lock to another thread, which takes as long as copying 400 kB.
         if before is not None and before.command_execution_status != cl.command_execution_status.COMPLETE:

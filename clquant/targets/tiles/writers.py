@@ -46,7 +46,7 @@ class Writer(abc.ABC):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """End what was written."""
+        """Complete the store."""
 
     def abandon(self) -> None:  # noqa: B027 (most have nothing open)
         """Let go of files."""
@@ -128,8 +128,8 @@ class MBTilesWriter(Writer):
 
     def close(self) -> None:
         """Insert the metadata, commit and close."""
-        told = {"name": "clquant", **self.metadata, "format": "png"}
-        texts = [(n, v if isinstance(v, str) else json.dumps(v)) for n, v in sorted(told.items())]
+        metadata = {"name": "clquant", **self.metadata, "format": "png"}
+        texts = [(n, v if isinstance(v, str) else json.dumps(v)) for n, v in sorted(metadata.items())]
         self._database.executemany("INSERT INTO metadata VALUES (?, ?)", texts)
         self._database.commit()
         self._database.close()

@@ -260,7 +260,7 @@ def _clusters(features: Int, count: int, seed: int) -> Int:
 
 
 def drawn_tiles(counts: Sequence[int], size: int, seed: int) -> list[npt.NDArray[np.uint32]]:
-    """Which tiles of pictures are learned from: all, or of many some drawn by position."""
+    """Choose the tiles to learn from: all, or of many some drawn by position."""
     ends = np.cumsum(counts)
     wanted = MOST_PIXELS // size
     if int(ends[-1]) <= wanted:

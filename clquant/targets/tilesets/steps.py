@@ -90,7 +90,7 @@ class TileSteps:
         return scope.copy_of(padded)
 
     def costs(self, scope: Scope, points: Buffer, count: int, centers: Buffer, palettes: int) -> Buffer:
-        """Queue what each of `count` tiles costs in each palette: (count, palettes) uint32."""
+        """Queue the cost of each of `count` tiles in each palette: (count, palettes) uint32."""
         costs = scope.empty(_COST_BYTES * count * palettes)
         self._launch("tile_costs", (count, palettes), points, np.uint32(count), centers, np.uint32(palettes), costs)
         return costs

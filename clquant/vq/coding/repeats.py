@@ -21,7 +21,7 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Repeats:
-    """Which rows and columns of a table are coded; each is followed by those that repeat it."""
+    """The rows and columns of a table that are coded; those after one repeat it."""
 
     table_shape: tuple[int, int]  # (rows, columns) of the whole table
     rows: Places  # the coded ones, ascending, 0 first

@@ -46,7 +46,7 @@ def write_all(sink: Sink, data: bytes) -> None:
 
 
 def read_up_to(source: Source, size: int) -> bytes:
-    """As many bytes as asked for, or fewer at the end."""
+    """Read `size` bytes, or fewer at the end."""
     pieces: list[bytes | bytearray | memoryview] = []
     while size > 0:
         with _plain_errors(source, "read", "reading"):

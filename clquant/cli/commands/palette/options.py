@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_learning(group: argparse._ArgumentGroup) -> None:
-    """Declare how many colours there are, how they are learned, which there may be, and what becomes of them."""
+    """Declare the options of the palette: its size, learning, allowed colours and order."""
     common.add(group, "colors", help=f"colours, 2 to 65536 (default: {MOST_COLORS})", traits="everyday learns")
     text = "the fewest colours, up to K, that give this PSNR, undithered"
     option(group, "--psnr --target-psnr DB", text, "learns whole", type=float)
@@ -89,7 +89,7 @@ def _add_learning(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_drawing(group: argparse._ArgumentGroup) -> None:
-    """Declare how pixels get colours, and what is shown of them."""
+    """Declare the options of dithering, alpha and display."""
     common.add_dither(
         group, "imitate more colours, such as by blue-noise", "(default: no dithering; search with --method spatial)"
     )
@@ -108,7 +108,7 @@ def _add_drawing(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_writing(group: argparse._ArgumentGroup) -> None:
-    """Declare what the file is like, and how it is made."""
+    """Declare the options of the result's file."""
     text = "the most colours, up to K, whose file has at most N bytes; 60k or 2M: thousands or millions of them"
     option(group, "--max-bytes N", text, "everyday whole", type=common.byte_count)
     option(group, "--skip-if-larger", "write no result that is larger than its input's file", "whole")
