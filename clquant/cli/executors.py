@@ -116,7 +116,7 @@ def spread(args: argparse.Namespace, source: Source, is_banded: bool, read: Call
 def run(
     args: argparse.Namespace, pairs: Sequence[Pair], client: Any, is_banded: Callable[[Pair], bool], here: Here
 ) -> int:
-    """Do a command on all inputs: on whole ones by a cluster's workers or the processes of ``--jobs``, else `here`."""
+    """Run a command on all inputs: whole ones by a cluster or the processes of ``--jobs``, others by `here`."""
     if client is not None:
         banded = list(filter(is_banded, pairs))
         whole = [pair for pair in pairs if pair not in banded]

@@ -48,7 +48,7 @@ class DisplayFormat:
         return np.stack(channels, axis=1).astype(np.uint8)
 
     def nearest(self, colors: Colors) -> Colors:
-        """Colours with each channel at its nearest level; alpha, if they have it, as it is."""
+        """Round each colour channel to its nearest level; alpha stays."""
         return np.concatenate([self.colors_at(self.places(colors)), colors[:, 3:]], axis=1)
 
     def codes(self, colors: Colors) -> npt.NDArray[np.uint16]:

@@ -232,7 +232,7 @@ class Space:
 
     @property
     def definition(self) -> Definition:
-        """All that is particular to it."""
+        """The space's definition."""
         return DEFINITIONS[self.name]
 
     @property

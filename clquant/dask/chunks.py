@@ -146,7 +146,7 @@ def records(parts: Sequence[Any], dtype: npt.DTypeLike) -> Any:
 
 
 def _cut(chunk: npt.NDArray[Any], rows: slice, columns: slice, copied: bool) -> npt.NDArray[Any]:
-    """Take a part of a chunk; as a copy, the chunk can be freed, and no more is sent."""
+    """Cut a part out of a chunk; a copy lets the chunk be freed, and sends the part alone."""
     part: npt.NDArray[Any] = np.asarray(chunk)[rows, columns]
     return part.copy() if copied else part
 
@@ -159,7 +159,7 @@ def joined(pieces: list[list[Any]]) -> npt.NDArray[Any]:
 
 def placed(image: Any, name: str = "image") -> Any:
     """Make errors of the chunks' tasks name the chunk's place; the array is the same."""
-    # So it does for the tasks before that nothing else needs, which Dask makes one with it.
+    # Dask fuses tasks before it that nothing else needs: their errors name the place, too.
     if Task is None or held(image):
         return image
     graph = convert_legacy_graph(ensure_dict(image.__dask_optimize__(image.__dask_graph__(), image.__dask_keys__())))

@@ -47,7 +47,7 @@ class About:
         params.boolean("resume", self.resume)
 
     def fingerprint(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> dict[str, Any]:
-        """The job that makes a result, for the next one that would go on with it."""
+        """Describe the job of a result, for a later job that would resume it."""
         made: dict[str, Any] = json.loads(json.dumps({**self.settings, "shape": shape, "dtype": str(dtype)}))
         return made
 

@@ -114,7 +114,7 @@ class Reduce(Job):
         return self.merge([state_of(image) for image in images])
 
     def conclude(self, states: Sequence[Any]) -> Any:
-        """Return the value of a few states."""
+        """Merge a few states and return their value."""
         return self.finish(self.merge(states))
 
     def value(self, images: Sequence[Any], state_of: Callable[[Any], Any]) -> Any:

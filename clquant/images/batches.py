@@ -66,7 +66,7 @@ def _take(
     waiting: dict[int, Picture],
     alone: Callable[[int, Picture], None],
 ) -> int:
-    """Do a picture or let it wait: the bytes that it then holds. No other name keeps its pixels alive."""
+    """Process a picture or let it wait; return the bytes that it then keeps. No other name holds its pixels."""
     if not joins(picture):
         alone(index, picture)
         return 0

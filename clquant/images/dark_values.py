@@ -57,12 +57,12 @@ class DarkRows:
         self._has_warned = False
 
     def note(self, values: npt.NDArray[np.generic]) -> None:
-        """Take values that were read."""
+        """Note the largest of values that were read."""
         if self._largest <= 255 and values.dtype.newbyteorder("=") == np.uint16:
             self._largest = max(self._largest, int(values.max(initial=0)))
 
     def passed(self, row0: int, row1: int, height: int, argument: str) -> None:
-        """Rows were asked for; warns after the last if those before were too."""
+        """Note rows that were read; warn after the last if all before were read."""
         if row0 <= self._rows:
             self._rows = max(self._rows, row1)
         if self._rows == height and not self._has_warned:

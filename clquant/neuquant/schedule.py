@@ -43,7 +43,7 @@ class Schedule:
 
     @property
     def most(self) -> int:
-        """The samples that the map and its refinement look at, at most; no fewer for more nodes."""
+        """Upper bound of the samples that the map and its refinement use; not lower for more nodes."""
         return max(self.samples, self.refined)
 
 

@@ -197,5 +197,5 @@ class QuadtreeBuilder(Estimator):
 
 
 def _bits_of(image: Any) -> int:
-    """Bits of a value that are looked at: 8 of lazy pictures, else up to 16."""
+    """Bits per value that a tree is built from: 8 of lazy pictures, else up to 16."""
     return 8 if images.is_read_in_parts(image) else 16

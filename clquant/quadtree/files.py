@@ -37,7 +37,7 @@ def encoded_size(nodes: int, channels: int, criterion: Criterion, leaves: int) -
 
 
 def _fork_bits(height: int, width: int, floor_level: int, leaves: Leaves) -> npt.NDArray[np.bool_]:
-    """Level by level from the root to above the floor, nodes in Morton order: whether each is a fork."""
+    """Fork flags of the nodes above the floor, level by level from the root, in Morton order."""
     codes = morton(leaves["x"], leaves["y"])
     levels = []
     for level in range(root_level(height, width), floor_level, -1):
@@ -59,7 +59,7 @@ def decode(data: bytes, max_pixels: int = MAX_PIXELS) -> tuple[int, int, int, bo
     if version != VERSION:
         raise FormatError(f"this quadtree file has version {version}; known: {VERSION}")
     if not (kind < len(CRITERIA) and 1 <= channels <= 16 and gray <= (channels == 1) and zero == zeros == 0):
-        raise FormatError("this quadtree file's header holds values that none has")
+        raise FormatError("this quadtree file's header holds impossible values")
     if not (1 <= height <= MAX_SIDE and 1 <= width <= MAX_SIDE and steps <= MAX_THRESHOLD * STEPS):
         raise FormatError("this quadtree file's picture size or threshold is out of bounds")
     if height * width > max_pixels:

@@ -122,7 +122,7 @@ class Kinds:
 
 
 class LeafStatistics:
-    """Statistics of a tree's own nodes in the picture that its leaves, in Morton order, paint with their means."""
+    """Statistics of a tree's nodes over the picture painted with its leaves' means; leaves in Morton order."""
 
     def __init__(self, height: int, width: int, channels: int, leaves: npt.NDArray[np.void]) -> None:
         self.height, self.width, self.leaves = height, width, leaves

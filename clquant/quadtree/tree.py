@@ -177,7 +177,7 @@ class Quadtree:
             If the tree was loaded, so that the picture is not known.
         """
         if self._picture is None:
-            raise InvalidArgument("this tree was loaded from a file, which has not the picture's statistics")
+            raise InvalidArgument("this tree was loaded from a file, which does not hold the picture's statistics")
         return self._picture.squared_error()
 
     def to_array(self) -> npt.NDArray[np.void]:

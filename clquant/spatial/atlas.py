@@ -58,7 +58,7 @@ class Part:
 
 
 def uneven(weights: list[Weights] | None) -> list[Weights] | None:
-    """Weights of pictures, (H, W) each; None if all are equal, as that is as good as none."""
+    """Weights (H, W) of each picture; None if all are equal, which is the same."""
     if weights is None or all((one == weights[0].flat[0]).all() for one in weights):
         return None
     return weights
@@ -83,7 +83,7 @@ def parts_of(pictures: Sequence[Picture], seed: int) -> list[Part]:
 
 
 def weighted_parts(session: Session, pictures: Sequence[Picture], seed: int, weights: Sequence[Weights]) -> list[Part]:
-    """Draw tiles, of which some may be equal, whose middles are drawn by (H, W) integer weights."""
+    """Draw tiles, equal ones included, with middles in proportion to (H, W) integer weights."""
     pixels = min(sum(picture.pixels for picture in pictures), MOST_PIXELS)
     count = max(pixels // (WEIGHTED_TILE * WEIGHTED_TILE), FEWEST_WEIGHTED)
     there = [weight > 0 for weight in weights]

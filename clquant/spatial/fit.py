@@ -111,7 +111,7 @@ class SpatialFit:
         return np.concatenate([colors, found[np.arange(missing) * len(found) // max(missing, 1)]])
 
     def _refit(self, atlas: Atlas, space: Space, colors: Colors, free: npt.NDArray[np.bool_]) -> Colors:
-        """The colours that show best what a search with the present ones chose."""
+        """The colours that reproduce the picture best with the entries that the search chose."""
         session = self._session
         kernel = eye_kernel(REACH, WIDTH, self._sharpness, opponent.most_error(space))
         with session.scope() as scope:

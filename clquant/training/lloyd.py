@@ -95,7 +95,7 @@ class Lloyd:
         self._is_settled = False
 
     def _arguments(self) -> dict[str, Any]:
-        """Arguments of kernels by the names that they have there; numbers that are set later are 0."""
+        """Kernel arguments by name; numbers that are set later are 0."""
         words, scope = self._words, self._scope
         sizes = {"capacity": words.capacity, "pieces": len(self._blocks.pieces)}
         sizes |= dict.fromkeys(("size", "turn", "adds", "merging", "quarters", "amplitude", "step"), 0)
@@ -147,7 +147,7 @@ class Lloyd:
         ]
 
     def _of_piece(self, number: int, piece: Piece) -> dict[str, Any]:
-        """The arguments that belong to a piece, by their names."""
+        """Kernel arguments of a piece, by name."""
         arrays = {"blocks": piece.blocks, "indices": piece.indices, "weights": piece.weights}
         return {**arrays, "count": np.uint32(piece.count), "piece": np.uint32(number)}
 

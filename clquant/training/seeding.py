@@ -72,7 +72,7 @@ class _Passes:
         session.launch(scan, lanes, lanes, **scan.among({**self._known, "sums": LocalMemory(8 * lanes)}))
 
     def queue_draws(self, made: int, number: int) -> None:
-        """New codewords behind the `made` ones."""
+        """Queue draws of new codewords behind the `made` ones."""
         sizes = {"made": np.uint32(made), "number": np.uint32(number)}
         self._queue_each("vq_seed_draw", [number] * len(self._nearest), sizes)
 

@@ -75,7 +75,7 @@ def array_of(data: bytes, what: str) -> npt.NDArray[Any]:
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = read(stream)
         if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
-            raise ValueError(f"it has not the {shape} numbers of {dtype} that it claims")
+            raise ValueError(f"it lacks some of the {shape} numbers of {dtype} that it claims")
         stream.seek(0)
         found: npt.NDArray[Any] = np.load(stream, allow_pickle=False)
     except Exception as error:  # headers are parsed as Python, which raises all kinds on damaged ones

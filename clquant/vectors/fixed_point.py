@@ -40,7 +40,7 @@ class FixedPoint:
         return BlockShape(1, components, 1, self.bits)
 
     def keeps(self, dtype: np.dtype[Any]) -> bool:
-        """Whether numbers of a dtype are the whole numbers."""
+        """Whether numbers of a dtype are taken unchanged."""
         return dtype == np.uint8 and self.bits == 8 and self.offset == 0 and self.scale == 1 and not self.is_normalized
 
     def encode(self, rows: npt.NDArray[Any], first: int = 0) -> npt.NDArray[np.integer[Any]]:

@@ -216,7 +216,7 @@ class ProductQuantizer(CodeQuantizer):
             if (whole.shape, center.shape) != ((size, size), (size,)) or {whole.dtype, center.dtype} != {
                 np.dtype("i4")
             }:
-                raise ValueError("a rotation that is none")
+                raise ValueError("a rotation of the wrong shape or dtype")
             floats = center.astype(np.float64), whole.astype(np.float64)
             rotation = Rotation(fixed_of(own["fixed"]), *floats, float(own["unit"]))
         self._set(rotation, sum(part.inertia_ for part in self._parts))

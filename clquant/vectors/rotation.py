@@ -151,10 +151,7 @@ def _unit(rotated: Whole) -> float:
 
 
 def _coded(rotated: Whole, mass: Whole | None, parts: Sequence[VectorQuantizer], words: list[Any]) -> Whole:
-    """Rows as a few steps code them, in any unit; `words` are the starts, and become the codewords.
-
-    Eight bits do for that: what is wanted is which rows go together.
-    """
+    """Code rows by a few Lloyd steps on 8 bits, in any unit; `words` are the starts and become the codewords."""
     unit = _unit(rotated)
     small = np.clip(np.rint(rotated / unit), -128, 127).astype(np.int8)
     coded = np.empty_like(rotated)

@@ -414,7 +414,7 @@ class VQCodec(Estimator):
         FileError
             If the file cannot be read.
         FormatError
-            If it is damaged, truncated or goes on after its end, or holds no codebook. A picture of any size is checked
+            If it is damaged, truncated, has bytes after its end, or holds no codebook. A picture of any size is checked
             by its check sums, to the file's end, but not unpacked.
         """
         codebook = read_codebook(path, queue)

@@ -60,7 +60,7 @@ def _block_shape(block: tuple[int, int], channels: set[int]) -> BlockShape:
 
 
 def _pixels(image: Any, name: str) -> npt.NDArray[np.uint8]:
-    """The samples of an image that a worker has or reads."""
+    """Read an image on a worker."""
     picture = read(image() if isinstance(image, Later) else image, argument=name)
     return picture.array  # type: ignore[return-value]
 

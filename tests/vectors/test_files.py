@@ -220,7 +220,7 @@ def test_hostile_files_of_several_codebooks(queue: Any, tmp_path: pathlib.Path) 
         (pairs, {}, {"words0": narrow}, "codebooks of the shapes"),
         (pairs, {}, {"words0": three, "words1": three}, "codebooks of the shapes"),
         (pairs, {"features": 6}, {}, "2 sub-spaces of rows of 6"),
-        (pairs, {}, {"rotation": np.zeros((2, 2), np.int32)}, "a rotation that is none"),
+        (pairs, {}, {"rotation": np.zeros((2, 2), np.int32)}, "a rotation of the wrong shape or dtype"),
         (stages, {"features": 3}, {}, "codebooks of 5 for rows of 3"),
     ):
         good = tmp_path / ("pairs.npz" if kind is pairs else "stages.npz")

@@ -180,7 +180,7 @@ def test_only_files_of_version_3_may_end_in_zeros() -> None:
     old = GOLDEN_V3["plain"].read_bytes()
     np.testing.assert_array_equal(codec().decompress(old + bytes(3000000)), image)
     for wrong in (data + bytes(1), old + bytes(1000) + b"\x01"):
-        with pytest.raises(FormatError, match="goes on after its end"):
+        with pytest.raises(FormatError, match="has bytes after its end"):
             codec().decompress(wrong)
 
 
@@ -264,7 +264,7 @@ def test_load_checks_the_file_to_its_end(name: str, tmp_path: pathlib.Path) -> N
         with pytest.raises(FormatError):
             VQCodec.load(path)
     path.write_bytes(data + b"\x00")
-    with pytest.raises(FormatError, match="goes on after its end"):
+    with pytest.raises(FormatError, match="has bytes after its end"):
         VQCodec.load(path)
     path.write_bytes(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
     with pytest.raises(FormatError, match="check sum"):
@@ -403,7 +403,7 @@ def test_every_truncation_is_found() -> None:
     for length in range(len(data)):
         with pytest.raises(FormatError):
             codec().decompress(data[:length])
-    with pytest.raises(FormatError, match="goes on after its end"):
+    with pytest.raises(FormatError, match="has bytes after its end"):
         codec().decompress(data + b"\x00")
 
 

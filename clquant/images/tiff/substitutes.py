@@ -41,7 +41,7 @@ _TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _TILE_LENGTHS, _EXTRA, _FORMAT = 322, 
 # What a substitute keeps: orientation, resolution with its unit, profile.
 _KEPT = (274, 282, 283, 296, 34675)
 _WHITE_IS_0, _BLACK_IS_0, _RGB = 0, 1, 2
-# Channels, and what they are, of pictures that are read here.
+# Numbers of channels with the photometric interpretations that are read here.
 _LAYOUTS = {(1, 0), (2, 0), (1, 1), (2, 1), (3, 2), (4, 2)}
 _SEPARATE, _PREMULTIPLIED, _UNSIGNED = 2, 1, 1
 # Without loss, and the same whatever values mean: none, LZW, deflate (two numbers), PackBits, LZMA, Zstandard; and how

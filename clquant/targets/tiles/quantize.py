@@ -184,7 +184,7 @@ def quantize(
 
 
 def _mask_of(dither: Any) -> int:
-    """The side of the mask of a dither by place; 1 for None."""
+    """Side of an ordered dither's mask; 1 without a dither."""
     ditherer = find_dither(dither)
     owner = getattr(ditherer, "__self__", None)
     if ditherer is None:

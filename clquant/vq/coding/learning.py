@@ -176,7 +176,7 @@ def _improved_rarity(rarity: Values, found: Values, counts: _Counts, factors: in
 
 def _moves(found: npt.NDArray[Any], expected: npt.NDArray[Any], factors: int) -> Values:
     """A share of the logarithms of found over expected, which is in 1/2^15, in eighths of a bit."""
-    # Of as many factors as make up a weight, moved all at once, each may move by its share; a little more is faster.
+    # All factors of a weight move at once, so each moves by its share of the change; a little more converges faster.
     steps = _logs((found.astype(np.int64) << 15) + _PRIOR) - _logs(expected.astype(np.int64) + _PRIOR)
     return (5 * steps + 2 * factors) // (4 * factors)
 

@@ -249,7 +249,7 @@ class Reader:
             yield CodedBand.from_bytes(data, layout.lanes)
         while rest := self._get(_PART, short=True):
             if self.header.version != FILLED_VERSION or any(rest):
-                raise FormatError("a .clvq file goes on after its end")
+                raise FormatError("a .clvq file has bytes after its end")
 
     def check_rest(self) -> None:
         """Go through the bands' check fields to the end of the file, but decode nothing."""

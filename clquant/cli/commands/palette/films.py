@@ -215,10 +215,7 @@ def film(options: Options, shared: Palette | None, item: Item, loaded: Loaded) -
 def _quantized(
     options: Options, frames: list[_Frame], palette: Palette | None, label: str, plays: int, delay_ms: int | None = None
 ) -> animation.Animation:
-    """Map frames to one palette, or each to one of its own.
-
-    Then opaque ones get 255 colours if others have holes in them: GIF needs an entry to clear them with.
-    """
+    """Map frames to one palette, or each to its own; beside ones with holes, opaque ones leave an entry free."""
     low, high = writing.DELAYS_MS
     most = None
     if palette is None and palette_options.colors(options.args) == MAX_COLORS:
