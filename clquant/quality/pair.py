@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from clquant.quality.definitions import Bands, Numbers
 from clquant.runtime import Array, CommandQueue, InvalidArgument, Progress, open_session
 
 Samples = npt.ArrayLike | Array | PIL.Image.Image | os.PathLike[str]
-_NAMES = "original", "result"
 
 
 @dataclass(frozen=True)
@@ -83,52 +83,42 @@ def compared(
 
 def as_pair(original: Samples, result: Samples, memory: Any, least: int = 0) -> Pair:
     """Check two pictures, or samples of any shape without `least` pixels of a side; lazy ones of 8 bits stay so."""
-    bound = lazy.memory_bytes(memory)
-    given = [_samples(name, one) for name, one in zip(_NAMES, (original, result), strict=True)]
-    shapes = [tuple(int(side) for side in one.shape) for one in given]
-    shapes = [shape[:2] if len(shape) == 3 and shape[2] == 1 else shape for shape in shapes]
-    if shapes[0] != shapes[1] or 0 in shapes[0] or not shapes[0]:
-        got = f"{shapes[0]} and {shapes[1]}"
-        raise InvalidArgument(f"original and result must be non-empty and of one shape, got {got}")
-    if least and (len(shapes[0]) not in (2, 3) or min(shapes[0][:2]) < least):
+    bound = lazy.memory_bytes(memory) // 2
+    shape, first = _picture("original", original, bound)
+    other, second = (shape, first) if result is original else _picture("result", result, bound)
+    if shape != other or 0 in shape or not shape:
+        raise InvalidArgument(f"original and result must be non-empty and of one shape, got {shape} and {other}")
+    if least and (len(shape) not in (2, 3) or min(shape[:2]) < least):
         allowed = f"pictures (H, W) or (H, W, C) of at least {least} x {least} pixels"
-        raise InvalidArgument(f"original and result have the shape {shapes[0]}; allowed: {allowed}")
-    levels = all(one.dtype == np.uint8 for one in given)
-    if not levels:
-        given = [one[...] if lazy.is_lazy(one) else one for one in given]
-        given = [params.array(name, one, "numbers", "buif") for name, one in zip(_NAMES, given, strict=True)]
-    first, second = (_picture(one, name, bound // 2) for name, one in zip(_NAMES, given, strict=True))
-    return Pair(first, first if given[1] is given[0] else second, shapes[0], levels)
+        raise InvalidArgument(f"original and result have the shape {shape}; allowed: {allowed}")
+    levels = all(one.array is None or one.array.dtype == np.uint8 for one in (first, second))
+    return Pair(first, second, shape, levels)
 
 
-def _samples(name: str, given: Any) -> Any:
-    """Convert an argument to an array, unless it is a picture, a device array or a lazy picture of 8-bit levels."""
+def _picture(name: str, given: Any, memory: int) -> tuple[tuple[int, ...], Picture]:
+    """Read samples as a picture, those of other than 2 or 3 axes as rows; the shape has no axis of one channel."""
+    if isinstance(given, str | os.PathLike) and (opened := lazy.opened(os.fsdecode(given))) is not None:
+        given = opened
+    is_image = isinstance(given, PIL.Image.Image) and given.mode in ("1", "P", "PA")  # whose samples are no levels
+    if is_image or isinstance(given, str | os.PathLike):
+        given = images.read(given, argument=name)
     if isinstance(given, Picture) and given.bits == 8:
-        return given
-    if isinstance(given, str | os.PathLike):
-        found = lazy.opened(os.fsdecode(given))
-        given = images.read(given, argument=name).array if found is None else found
-    if isinstance(given, PIL.Image.Image) and given.mode in ("1", "P", "PA"):  # whose samples are no levels
-        given = images.read(given, argument=name).array
+        return given.shape, given
+    found: dict[str, Any]
     if isinstance(given, Array) and given.dtype == np.uint8 and given.flags.c_contiguous and given.queue is not None:
-        return given
-    if lazy.is_lazy(given):
-        return given if given.dtype == np.uint8 and given.ndim in (2, 3) else np.asarray(given[...])
-    if hasattr(given, "__dlpack__") and not isinstance(given, np.ndarray):  # it may have no other way, or be on a GPU
-        given = foreign.as_array(given, name)
-    return params.array(name, given, "numbers", "buif")
-
-
-def _picture(samples: Any, name: str, memory: int) -> Picture:
-    """Samples as a picture (H, W, C); of another number of axes as rows of single samples."""
-    if isinstance(samples, Picture):
-        return samples
-    shape = samples.shape
-    height, width, channels = (*shape, 1, 1)[:3] if len(shape) <= 3 else (shape[0], int(np.prod(shape[1:])), 1)
-    gray = len(shape) != 3 or channels == 1
-    if lazy.is_lazy(samples):
-        return Picture(height, width, channels, gray, lazy=lazy.LazyRows(samples, name, memory))
-    if isinstance(samples, Array):
-        return Picture(height, width, channels, gray, device_array=samples)
-    packed = np.ascontiguousarray(samples).reshape(height, width, channels)
-    return Picture(height, width, channels, gray, array=packed)
+        found = {"device_array": given}
+    elif lazy.is_lazy(given) and given.dtype == np.uint8 and given.ndim in (2, 3):
+        found = {"lazy": lazy.LazyRows(given, name, memory)}
+    else:
+        if lazy.is_lazy(given):
+            given = np.asarray(given[...])
+        elif hasattr(given, "__dlpack__") and not isinstance(given, np.ndarray):  # it may be on a GPU
+            given = foreign.as_array(given, name)
+        given = params.array(name, given, "numbers", "buif")
+        found = {"array": np.ascontiguousarray(given)}
+    shape = tuple(int(side) for side in given.shape)
+    shape = shape[:2] if len(shape) == 3 and shape[2] == 1 else shape
+    height, width, channels = (*shape, 1, 1, 1)[:3] if len(shape) <= 3 else (shape[0], math.prod(shape[1:]), 1)
+    if "array" in found:
+        found["array"] = found["array"].reshape(height, width, channels)
+    return shape, Picture(height, width, channels, len(shape) != 3, **found)

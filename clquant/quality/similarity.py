@@ -112,13 +112,8 @@ class Dissimilarity(Comparison):
             total.launch(kernels[2], (width - halo) * count, means, *width_and_count, weights, *constants)
 
         row_bytes = BYTES_PER_MEAN * width
-        most = max(band_bytes(session) // row_bytes, 1) + halo
+        most = max((CPU_BAND_BYTES if by_rows else BAND_BYTES) // row_bytes, 1) + halo
         yield flow.Steps(step, reach=self.halo, row_bytes=row_bytes, most_rows=most, value=total.value)
-
-
-def band_bytes(session: Session) -> int:
-    """Bytes of means that are worked on at a time."""
-    return CPU_BAND_BYTES if session.limits.is_cpu else BAND_BYTES
 
 
 @functools.cache

@@ -166,7 +166,8 @@ def test_device_arrays_and_pictures_in_bands_give_the_same(queue, rng, measure, 
     assert measure(arrays[0], second) == expected
     views = [pyopencl.array.to_device(queue, np.stack([one, one]))[1] for one in (first, second)]
     assert measure(*views) == expected
-    monkeypatch.setattr(similarity, "band_bytes", lambda _: 16 * 33 * 7)
+    for name in ("BAND_BYTES", "CPU_BAND_BYTES"):
+        monkeypatch.setattr(similarity, name, 16 * 33 * 7)
     monkeypatch.setattr(differences, "BAND_PIXELS", 33 * 7)
     assert measure(first, second, queue=queue) == expected
 
