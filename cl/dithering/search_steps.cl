@@ -62,13 +62,14 @@ __kernel void begin_search(__global const uchar *pixels, uint columns, uint rows
  * be taken; transparent: the entry that opaque pixels do not take, or -1; taps (n_taps) int2 from first_tap: where an
  * error lies relative to the cell in the first of a channel's planes, and its weight, whose sum over all taps times
  * the error is C*e; read, write: the planes of the phase before and after; phase: that of state; shift: log2 C(0).
- * pixels (picture's rows, width, CHANNELS) uchar, palette (colors) int4 8-bit values; speck, penalty: where
+ * pixels (picture's rows, width, CHANNELS) uchar, palette (colors) int4 8-bit values; within, speck, penalty: where
  * BOUNDED, those of dithering/search_reach.h. */
 __kernel void toggle_phase(__global float *errors, __global int *state, __global const float4 *entries,
                            __global const float *norms, int colors, int transparent, __global const int2 *taps,
                            uint first_tap, uint n_taps, uint read, uint write, uint phase, int shift, uint columns,
                            uint first_row, uint rows, uint stride, ulong plane, __global const uchar *pixels,
-                           uint width, __global const int4 *palette, int speck, float penalty)
+                           uint width, __global const int4 *palette, __global const uint *within, int speck,
+                           float penalty)
 {
     const uint x = (uint)get_global_id(0), y = first_row + (uint)get_global_id(1);
     if (x >= columns || y >= rows)
@@ -114,7 +115,7 @@ __kernel void toggle_phase(__global float *errors, __global int *state, __global
 #if BOUNDED
     const int4 color = load_pixel(pixels, (size_t)(4 * y + phase / 4) * width + 4 * x + phase % 4);
     if (gap(color, palette[best]) > speck)
-        best = entry_in_reach(color, point, entries, norms, colors, barred, palette, speck, penalty);
+        best = entry_in_reach(color, point, entries, norms, colors, barred, within, best, least, penalty);
 #endif
     const float4 change = entries[best] - shown;
     written[0] = old[0] + change.x;

@@ -13,7 +13,8 @@ __kernel void toggle_phase(__global float *restrict errors, __global int *restri
                            int transparent, __global const int2 *restrict taps, uint first_tap, uint n_taps, uint read,
                            uint write, uint phase, int shift, uint columns, uint first_row, uint rows, uint stride,
                            ulong plane, __global const uchar *restrict pixels, uint width,
-                           __global const int4 *restrict palette, int speck, float penalty)
+                           __global const int4 *restrict palette, __global const uint *restrict within, int speck,
+                           float penalty)
 {
     const uint group = (uint)get_global_id(0), y = first_row + (uint)get_global_id(1);
     if (group * LANES >= columns || y >= rows)
@@ -65,7 +66,8 @@ __kernel void toggle_phase(__global float *restrict errors, __global int *restri
     vstore16(best, 0, indices);
     __global const float *old = errors + read * plane + cell;
 #if BOUNDED
-    float points[4][LANES] = {{0}};
+    float points[4][LANES] = {{0}}, leasts[LANES];
+    vstore16(least, 0, leasts);
     for (int c = 0; c < DIMS; c++)
         vstore16(point[c], 0, points[c]);
     for (uint i = 0; i < LANES && 4 * (group * LANES + i) + phase % 4 < width; i++) {
@@ -78,7 +80,8 @@ __kernel void toggle_phase(__global float *restrict errors, __global int *restri
             continue;
         const float4 wanted = (float4)(points[0][i], points[1][i], points[2][i], points[3][i]);
         const int barred = was & OPAQUE ? transparent : -1;
-        indices[i] = entry_in_reach(color, wanted, entries, norms, colors, barred, palette, speck, penalty);
+        indices[i] =
+            entry_in_reach(color, wanted, entries, norms, colors, barred, within, indices[i], leasts[i], penalty);
     }
     best = vload16(0, indices);
 #endif

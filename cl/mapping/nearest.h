@@ -92,14 +92,22 @@ void offer(Best *best, int index, int4 point, int4 color, __global const int4 *p
 #define OVER_WHITE(product) ((product) / (uint)WHITE)
 #endif
 
+/* A colour's values, over black where colours have alpha. */
+int4 gap_axes(int4 color)
+{
+#if SPACE_ALPHA
+    return convert_int4((uint4)(OVER_WHITE(convert_uint3(color.xyz) * (uint)color.w), (uint)color.w));
+#else
+    return color;
+#endif
+}
+
 /* The largest difference of two colours' values in a channel, over black or white where they have alpha. By `abs`:
  * NVIDIA's compiler (driver 580) drops an operand of max(a, -a) within a maximum of three. */
 int gap(int4 a, int4 b)
 {
 #if SPACE_ALPHA
-    const uint4 light = (uint4)(OVER_WHITE(convert_uint3(a.xyz) * (uint)a.w), (uint)a.w);
-    const uint4 other = (uint4)(OVER_WHITE(convert_uint3(b.xyz) * (uint)b.w), (uint)b.w);
-    const int4 d = convert_int4(light) - convert_int4(other), white = (int4)(d.xyz - d.w, 0);
+    const int4 d = gap_axes(a) - gap_axes(b), white = (int4)(d.xyz - d.w, 0);
     const uint4 off = max(abs(d), abs(white));
     return (int)max(max(off.x, off.y), max(off.z, off.w));
 #else

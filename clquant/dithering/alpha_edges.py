@@ -53,12 +53,11 @@ def alpha_edges(image: ImageLike, edges: str = "dithered", *, queue: CommandQueu
     settled = np.array(picture.array if picture.array is not None else picture.on_host(open_session(queue)))
     if picture.channels != 4:
         return settled.reshape(picture.shape)
-    height, width = settled.shape[:2]
-    side = len(mask)
-    rows = np.tile(mask, (1, -(-width // side)))[:, :width]
-    for y in range(height):
-        levels = settled[y, :, 3].astype(np.int32) * (side * side)
-        settled[y, :, 3] = np.where(levels > rows[y % side], OPAQUE, 0)
+    side, width = len(mask), settled.shape[1]
+    most = (np.tile(mask, (1, -(-width // side)))[:, :width] // side**2).astype(np.uint8)  # of transparent pixels
+    for y in range(side):
+        alpha = settled[y::side, :, 3]
+        alpha[...] = (alpha > most[y]) * np.uint8(OPAQUE)
     return settled
 
 

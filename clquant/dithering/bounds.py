@@ -92,6 +92,26 @@ def penalty(on_device: PaletteOnDevice) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=32)
+def within(palette: Palette, space: Space) -> npt.NDArray[np.uint32]:
+    """`within` of `cl/dithering/within.h`, (axes, 256, words); any word where `speck` is white."""
+    most = speck(palette, space)
+    if most == space.white:
+        return np.zeros(1, np.uint32)
+    values = space.values(palette.rgba()).astype(np.int64)
+    axes = values[:, :3]
+    if space.alpha:
+        opacity = values[:, 3:]
+        light = axes * opacity // space.white
+        axes = np.concatenate([light, opacity, opacity - light], axis=1)
+    step = (space.white + 1) // 256
+    lowest = step * np.arange(256)[:, None]
+    is_near = (axes.T[:, None] <= lowest + step - 1 + most) & (axes.T[:, None] >= lowest - most)
+    bits = np.zeros((*is_near.shape[:2], -(-len(palette) // 32) * 32), bool)
+    bits[..., : len(palette)] = is_near
+    return np.packbits(bits, axis=2, bitorder="little").view("<u4")
+
+
+@lru_cache(maxsize=32)
 def bounds(palette: Palette, space: Space, plain: bool) -> npt.NDArray[np.int32]:
     """Per entry the most of its error's first and other components, (k, 4), of the pinwheel's in 1/16, and nothing.
 

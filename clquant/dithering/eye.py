@@ -8,6 +8,7 @@ then finds patterns that lower its sum but are seen.
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -27,6 +28,7 @@ def kernel_width(dpi: float, inches: float) -> float:
     return per_degree / (0.525 * math.log(11) + 3.91) / (2 * math.pi)
 
 
+@functools.lru_cache(maxsize=32)
 def eye_kernel(reach: int, width: float, sharpness: float, most_error: int) -> npt.NDArray[np.int32]:
     """Weights of the errors around a pixel, (2 reach + 1, 2 reach + 1) int32.
 
@@ -41,6 +43,7 @@ def eye_kernel(reach: int, width: float, sharpness: float, most_error: int) -> n
     for shift in range(MOST_SHIFT, 3, -1):
         weights = np.floor(shares * (1 << shift) + 0.5).astype(np.int32)
         if int(weights.sum()) * most_error < EXACT:
+            weights.flags.writeable = False
             return weights
     raise InvalidArgument(f"a kernel of {width:.3g} pixels is too wide for exact sums; allowed: a smaller distance")
 

@@ -8,6 +8,7 @@ memory.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -91,28 +92,52 @@ class PhaseSteps:
 
     def __init__(self, layout: PhasePlanes) -> None:
         self._layout = layout
-        self._planes = list(range(PHASES))
-        self._free = PHASES
+        self._planes = tuple(range(PLANES))  # of each phase, and the free one
 
     def taps(self, phase: int, kernel: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """(n, 2) int32: offsets from a cell of the phase, from a channel's first plane on, and the kernel's weights."""
-        planes, cells, weights = _around(phase, self._layout.stride, kernel.tobytes(), len(kernel))
-        offsets = np.array(self._planes, np.int32)[planes] * np.int32(self._layout.plane) + cells
-        return np.stack([offsets, weights], axis=1)
+        return _taps(self._layout, self._planes, phase, kernel.tobytes())
 
-    def step(self, phase: int) -> tuple[int, int]:
-        """The planes that deciding a phase reads and writes; then the one that was read is free."""
-        read, write = self._planes[phase], self._free
-        self._planes[phase], self._free = write, read
-        return read, write
+    def turn(self, kernel: npt.NDArray[np.int32]) -> Turn:
+        """Decide all phases once."""
+        turn = _turn(self._layout, self._planes, kernel.tobytes())
+        self._planes = turn.planes
+        return turn
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What deciding all phases once takes: those of a pass are the same for every picture of a size."""
+
+    taps: npt.NDArray[np.int32]  # `PhaseSteps.taps` of one phase after the other
+    steps: list[tuple[int, int, int, int, int]]  # in order: phase, first tap, taps, planes that are read and written
+    planes: tuple[int, ...]  # afterwards
+
+
+@functools.lru_cache(maxsize=64)
+def _turn(layout: PhasePlanes, planes: tuple[int, ...], weights: bytes) -> Turn:
+    now, taps, steps, first = list(planes), [], [], 0
+    for phase in ORDER:
+        taps.append(_taps(layout, tuple(now), phase, weights))
+        steps.append((phase, first, len(taps[-1]), now[phase], now[PHASES]))
+        now[phase], now[PHASES] = now[PHASES], now[phase]
+        first += len(taps[-1])
+    return Turn(np.concatenate(taps), steps, tuple(now))
+
+
+def _taps(layout: PhasePlanes, planes: tuple[int, ...], phase: int, weights: bytes) -> npt.NDArray[np.int32]:
+    phases, cells, used = _around(phase, layout.stride, weights)
+    offsets = np.array(planes, np.int32)[phases] * np.int32(layout.plane) + cells
+    return np.stack([offsets, used], axis=1)
 
 
 @functools.lru_cache(maxsize=256)
 def _around(
-    phase: int, stride: int, weights: bytes, side: int
+    phase: int, stride: int, weights: bytes
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """The phases of the pixels around one, their cells relative to its own, and the weights that are not 0."""
     kernel = np.frombuffer(weights, np.int32)
+    side = math.isqrt(len(kernel))
     down, across = (part.ravel() - side // 2 for part in np.indices((side, side)))
     y, x = phase // SIDE + down, phase % SIDE + across
     phases, cells = SIDE * (y % SIDE) + x % SIDE, y // SIDE * stride + x // SIDE

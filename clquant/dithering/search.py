@@ -21,7 +21,7 @@ from clquant.dithering.registry import JobDither, register_dither
 from clquant.dithering.search_steps import SearchPalette, ToggleSearch, bytes_per_row_of_cells
 from clquant.flow import Portion, Steps
 from clquant.images import Picture
-from clquant.runtime import Buffer, Scope, Session
+from clquant.runtime import Buffer, Scope, Session, cached_job
 
 REACH = 5
 WIDTH = 1.4
@@ -97,24 +97,25 @@ class Searched(flow.Map):
         return (picture.height, picture.width), self.palette.index_dtype
 
     @contextlib.contextmanager
-    def open(self, session: Session, scope: Scope, picture: Picture) -> Iterator[Steps]:
+    def open(self, session: Session, scope: Scope, picture: Picture) -> Iterator[Steps]:  # noqa: ARG002
         """Bring the palette to the device."""
         space = spaces.space(self.color_space, self.palette.has_alpha or picture.channels == 4)
-        searched = SearchPalette(session, scope, self.palette, space, is_bounded=True)
         room = bytes_per_row_of_cells(picture.width, space.dims)
         # Offsets within a channel's planes have 31 bits.
         most = min(session.limits.max_alloc, 4 * space.dims * MOST_CELLS)
-        yield Steps(
-            partial(self._searched, searched, self.kernel(opponent.most_error(space))),
-            rows=SIDE,
-            reach=self.halo,
-            row_bytes=room // SIDE,
-            least_rows=picture.height,
-            most_rows=max(most // room - 2 * MARGIN, 1) * SIDE,
-            turns=self.passes,
-        )
-        if picture.channels == 4:
-            searched.check_transparency()
+        key = ("search", self.palette, space)
+        with cached_job(session, key, lambda own: SearchPalette(session, own, self.palette, space, True)) as searched:
+            yield Steps(
+                partial(self._searched, searched, self.kernel(opponent.most_error(space))),
+                rows=SIDE,
+                reach=self.halo,
+                row_bytes=room // SIDE,
+                least_rows=picture.height,
+                most_rows=max(most // room - 2 * MARGIN, 1) * SIDE,
+                turns=self.passes,
+            )
+            if picture.channels == 4:
+                searched.check_transparency()
 
     def _searched(
         self,

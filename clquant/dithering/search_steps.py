@@ -15,7 +15,6 @@ from clquant.dithering.phase_planes import (
     CHUNK_ROWS,
     LANES,
     MARGIN,
-    ORDER,
     PHASES,
     PLANES,
     PhasePlanes,
@@ -30,6 +29,7 @@ FARTHEST = 2048
 # The squared length of an entry that is never the nearest.
 NEVER = 2.0**30
 GROUP = (64, 1)
+STEP = ("phase", "first_tap", "n_taps", "read", "write", "first_row", "rows")  # arguments of a launch
 
 IN_LANES = Variant("lanes", "dithering/search_steps_lanes.cl", Limits.has_lanes, gain=6.65)
 PORTABLE = Variant("portable", "dithering/search_steps.cl")
@@ -71,6 +71,7 @@ class SearchPalette:
         self.matrix = scope.copy_of(opponent.matrix(space, chroma))
         self.missing = scope.zeros(4)
         self.colors = scope.copy_of(palette.rgba().astype(np.int32))
+        self.within = scope.copy_of(bounds.within(palette, space)) if is_bounded else self.colors
 
     @staticmethod
     def proved(points: npt.NDArray[np.int64], norms: npt.NDArray[np.int64]) -> None:
@@ -157,46 +158,32 @@ class ToggleSearch:
 
     def _decide(self, kernel: npt.NDArray[np.int32]) -> None:
         """All phases in turn, by the errors that a kernel gathers."""
-        layout, palette = self.layout, self._palette
-        taps, steps = [], []
-        for phase in ORDER:
-            taps.append(self._steps.taps(phase, kernel))
-            steps.append((phase, *self._steps.step(phase)))
+        layout, palette, turn = self.layout, self._palette, self._steps.turn(kernel)
         toggle = self._session.program(self._form.file, **self._constants).kernel("toggle_phase")
-        sent = self._scope.copy_of(np.concatenate(taps))
-        first = np.cumsum([0, *map(len, taps)])
         shift = int(kernel[len(kernel) // 2, len(kernel) // 2]).bit_length() - 1
-        across = -(-layout.cells_across // self._cells_per_item)
-        fixed = {
+        across, chunk = -(-layout.cells_across // self._cells_per_item), min(self._chunk, layout.cells_down)
+        launch = self._session.prepare(
+            self._scope,
+            *(toggle, (across, chunk), self._group(toggle)),
             **self._cells,
-            "errors": self.errors,
-            "columns": np.uint32(layout.cells_across),
-            "entries": palette.entries,
-            "norms": palette.norms,
-            "colors": np.int32(palette.count),
-            "taps": sent,
-            "shift": np.int32(shift),
-            "pixels": self._pixels,
-            "width": np.uint32(layout.columns),
-            "palette": palette.colors,
-            "speck": palette.speck,
-            "penalty": palette.penalty,
-        }
-        for number, row, end in skewed_rows(layout.cells_down, len(steps), self._chunk, MARGIN):
-            phase, read, write = steps[number]
-            self._session.launch(
-                toggle,
-                (across, end - row),
-                self._group(toggle),
-                **fixed,
-                first_tap=np.uint32(first[number]),
-                n_taps=np.uint32(len(taps[number])),
-                read=np.uint32(read),
-                write=np.uint32(write),
-                phase=np.uint32(phase),
-                first_row=np.uint32(row),
-                rows=np.uint32(end),
-            )
+            errors=self.errors,
+            columns=np.uint32(layout.cells_across),
+            entries=palette.entries,
+            norms=palette.norms,
+            colors=np.int32(palette.count),
+            taps=self._scope.copy_of(turn.taps),
+            shift=np.int32(shift),
+            pixels=self._pixels,
+            width=np.uint32(layout.columns),
+            palette=palette.colors,
+            within=palette.within,
+            speck=palette.speck,
+            penalty=palette.penalty,
+            **dict.fromkeys(STEP, np.uint32(0)),
+        )
+        for number, row, end in skewed_rows(layout.cells_down, len(turn.steps), self._chunk, MARGIN):
+            launch.set(**dict(zip(STEP, np.array([*turn.steps[number], row, end], np.uint32), strict=True)))
+            launch.queue()
 
     def error_taps(self, phase: int) -> npt.NDArray[np.int32]:
         """`PhaseSteps.taps` of the search's kernel: where the errors around a phase's cells lie now."""

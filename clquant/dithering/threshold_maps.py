@@ -14,6 +14,7 @@ ORDERED = {"blue-noise": ("blue-noise", 8), "bayer": ("bayer", 8), **{f"bayer{n}
 """The mask and size that each name of an ordered dither stands for."""
 
 
+@functools.cache
 def bayer(order: int) -> Mask:
     """Bayer's mask of order n, (2^n, 2^n) int32, each of 0..4^n - 1 once.
 
@@ -22,6 +23,7 @@ def bayer(order: int) -> Mask:
     mask = np.zeros((1, 1), np.int32)
     for _ in range(order):
         mask = np.block([[4 * mask, 4 * mask + 2], [4 * mask + 3, 4 * mask + 1]]).astype(np.int32)
+    mask.flags.writeable = False
     return mask
 
 

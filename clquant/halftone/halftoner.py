@@ -264,8 +264,8 @@ class PinwheelHalftoner(Estimator):
         if passes:
             return self._refined(image, kind, passes, (dpi, inches), **given)
         entries = None if self.palette is None else as_palette(self.palette).colors
-        parameters = {name: value for name, value in self.get_params().items() if name != "queue"}
-        settings = {"output": kind, "parameters": digest_of(parameters) if resume is True else ""}
+        digest = digest_of({**self.get_params(), "queue": None}) if resume is True else ""
+        settings = {"output": kind, "parameters": digest}
         about = About(entries, image, resume, settings)
         return flow.run(self._job(kind), image, **given, out=out, about=about, memory=memory)  # type: ignore[no-any-return]
 

@@ -170,10 +170,11 @@ def test_every_row_takes_all_steps_in_turn_and_none_too_early(rows, steps, chunk
 def test_steps_visit_every_phase_and_never_write_what_is_read():
     steps = phase_planes.PhaseSteps(phase_planes.PhasePlanes(20, 30))
     for _ in range(3):
-        for phase in phase_planes.ORDER:
-            taps = steps.taps(phase, np.ones((1, 1), np.int32))
-            read, write = steps.step(phase)
-            assert taps[0, 0] == read * phase_planes.PhasePlanes(20, 30).plane
+        turn = steps.turn(np.ones((1, 1), np.int32))
+        assert [phase for phase, *_ in turn.steps] == list(phase_planes.ORDER)
+        for _, first, count, read, write in turn.steps:
+            assert turn.taps[first, 0] == read * phase_planes.PhasePlanes(20, 30).plane
+            assert count == 1
             assert read != write
     assert sorted(phase_planes.ORDER) == list(range(16))
     assert list(phase_planes.ORDER) == reference.ORDER

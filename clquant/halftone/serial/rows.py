@@ -52,11 +52,12 @@ class SerialRows:
         tiles = ((strips * ROWS // SIDE * GROUP, -(-4 * quads // SIDE)), (GROUP, 1))
         session.launch(self._program.kernel("skew"), *tiles, image, skewed, *given)
         slabs, behind = 4 * quads // CLOCKS, 2 * ROWS // CLOCKS + 1
+        places = {"launch": np.int32(0), "first_strip": np.int32(0)}
+        launch = session.prepare(scope, kernel, ROWS, ROWS, skewed, state, lowest, *given, **places)
         for number in range(slabs + behind * (strips - 1)):
             first, last = max(0, -(-(number - slabs + 1) // behind)), min(strips - 1, number // behind)
             if first <= last:
-                items = (last - first + 1) * ROWS
-                now = (np.int32(number), np.int32(first))
-                session.launch(kernel, items, ROWS, skewed, state, lowest, *given, *now)
+                launch.set(launch=np.int32(number), first_strip=np.int32(first))
+                launch.queue(last - first + 1)
         session.launch(self._program.kernel("straighten"), *tiles, skewed, output, *given)
         session.copy(self._above, lowest, 4 * quads, 4 * quads * strips)
