@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--palettes", "one for all frames, for each scene, or for each frame", choices=WAYS, default="one")
     text = "1 to 100 (90); below 100 noise is held, below 90 packing has loss"
     option(parser, "--quality Q", text, "everyday", type=int, default=90)
-    option(parser, "--hold N", "frames to look ahead for what is held (4)", type=int, default=4)
+    option(parser, "--hold N", "frames to look ahead for what is held ({default})", of=clquant.animate, type=int)
     option(parser, "--lossy N", "loss of a GIF's packing, 0 to 100", type=int)
     text = "less quality, more loss, fewer colours, a smaller size, until it fits"
     option(parser, "--max-bytes N", text, "everyday", type=common.byte_count)

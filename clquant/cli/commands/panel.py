@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "the panel's pixels (default: those of the panel that was measured)"
     parser.add_argument("--size", type=common.sides, metavar="WxH", help=text)
     option(parser, "--dither NAME", "as of clquant palette; none: no dithering", "everyday", default="default")
-    option(parser, "--tone X", "tone compression, 0 to 1 (default: 1)", "everyday", type=float, default=1.0)
+    option(parser, "--tone X", "tone compression, 0 to 1 (default: {default})", "everyday", Panel.quantize, type=float)
     option(parser, "--gamut X", "chroma that is kept, 0 to 1 (default: the panel's)", type=float)
     option(parser, "--device-colors", "write the colours that the driver expects, not the measured ones", "everyday")
     common.add(parser, "space", "device", "quiet")
