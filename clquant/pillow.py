@@ -19,7 +19,7 @@ __all__ = ["quantize"]
 
 _MODES = ("1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX")
 _WITH_ALPHA = ("LA", "La", "PA", "RGBA", "RGBa")
-# Of Pillow's numbers, NONE and ORDERED have a meaning of their own; Pillow treats the others alike.
+# Pillow treats all numbers but NONE and ORDERED alike.
 _DITHERS = {Dither.NONE: None, Dither.ORDERED: "bayer"}
 
 

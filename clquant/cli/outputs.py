@@ -26,7 +26,7 @@ from clquant.runtime import FileError, InvalidArgument
 
 # Formats that Pillow writes with loss, always or by default.
 LOSSY = frozenset({"AVIF", "JPEG", "JPEG2000", "MPO", "PDF"})
-# Of these the ones that Pillow also reads.
+# Lossy formats that Pillow also reads.
 READ_BACK = LOSSY - {"PDF"}
 
 

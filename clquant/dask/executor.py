@@ -24,7 +24,7 @@ from clquant.images import Picture
 from clquant.images.assembled import assembled, part_on_host
 from clquant.runtime import Array, InvalidArgument, InvalidType, Progress, open_session
 
-# Of a scan's band, about.
+# Pixels of a scan's band, about.
 PIXELS = 1 << 24
 
 Pieces = list[list[npt.NDArray[Any]]]

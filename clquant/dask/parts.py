@@ -26,7 +26,7 @@ from clquant.runtime import ClquantError, FileError, Progress
 
 # Pixels of a chunk's side, about.
 SIDE = 4096
-# Of layers' names: arrays of such a layer are computed in one go, as each chunk is made from the one above.
+# Marks layers' names: arrays of such a layer are computed in one go, as each chunk is made from the one above.
 SERIAL = "serial"
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from clquant.runtime.device.discovery import DEVICE_VARIABLE, list_devices
 from clquant.runtime.transfer import staging
 
-# Of page-locked memory for each thread that copies: a chunk of 16 Mpx RGB is copied by four threads in a piece each.
+# Page-locked memory for each copying thread: four threads copy a chunk of 16 Mpx RGB, each a quarter.
 CHUNK_BYTES = 16 << 20
 
 

@@ -23,7 +23,7 @@ from clquant.images.decode import to_samples
 from clquant.images.folders import files_below
 from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, Progress, ProgressCallback
 
-# Of a 16-bit colour while parts are merged: itself and its count, before, after, and once more in between.
+# Memory per 16-bit colour while parts are merged: colour and count in the inputs, the result and a copy.
 _MERGING_BYTES = 48
 
 

@@ -17,7 +17,7 @@ from clquant.histogram.merging import MAX_NARROW, HostCounts, codes_of, colors_o
 from clquant.images import Picture
 from clquant.runtime import Scope, Session
 
-# Of all parts: fewer are sooner added up on the host than the table of all is there.
+# Colours of all parts together from which the table is faster than the host.
 LEAST_COLORS = 1 << 18
 _TYPES = {"uint8": "uchar", "uint16": "ushort", "uint32": "uint"}
 

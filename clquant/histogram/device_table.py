@@ -12,7 +12,7 @@ from clquant.histogram.merging import HostCounts
 from clquant.runtime import Buffer, DeviceMemoryError, Scope, Session
 
 COLORS = 1 << 24
-# Of a part: fewer are sooner on the host than the table is there.
+# Colours of a part from which the table is faster than the host.
 _LEAST_COLORS = 1 << 16
 
 

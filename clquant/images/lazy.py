@@ -235,7 +235,7 @@ def _tiled_tiff(path: str) -> Any | None:
             sides, tile = (page.imagelength, page.imagewidth), (page.tilelength, page.tilewidth)
             check_claim(path, sides, tile)
             is_page = file.series[0].levels[0].shape == page.shape
-        # Of several frames, or planes, the first is read.
+        # The first frame, or plane, is read if there are several.
         which: dict[str, Any] = {"level": 0} if is_page else {"key": 0}
         store: Any = tifffile.imread(path, aszarr=True, **which)
     except FileError:

@@ -46,7 +46,7 @@ def gray_levels(colors: Colors, weights: npt.NDArray[np.unsignedinteger], k: int
     levels, mass = colors[order, 0], weights[order].astype(np.int64)
     places = space.coordinates(GRAYS).astype(np.int64)
     squared = ((places[levels][:, None] - places[None]) ** 2).sum(axis=2)
-    # What the levels before i cost with entry p: at most 2^39 2^24.
+    # Cost of the levels before i with entry p: at most 2^39 2^24.
     passed = np.zeros((len(levels) + 1, 256), np.int64)
     np.cumsum(mass[:, None] * squared, axis=0, out=passed[1:])
     cost, entry = _run_costs(passed)

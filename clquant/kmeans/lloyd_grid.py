@@ -54,7 +54,7 @@ class LloydGrid:
         self._dims = lloyd.points.space.dims
         self._warp = int(variant.constants["WARP"])
         self._listed = int(variant.constants["SHORTLIST"])
-        # Of planes of centers in local memory: whole warps, and vectors of four.
+        # Stride of planes of centers in local memory: whole warps, and vectors of four.
         whole = max(4, self._warp)
         self._stride = -(-lloyd.k // whole) * whole
         self._center_bytes = 8 * self._dims * self._stride  # of these and the best ones

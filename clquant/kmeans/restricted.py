@@ -50,7 +50,7 @@ class RestrictedLloyd:
         factors = [mass, *(mass * axis for axis in self._points.places(colors).T)]
         total, *sums = (np.bincount(cell, factor).astype(np.int64) for factor in factors)
         means = np.stack(sums, axis=1) * _PART // total[:, None]
-        # Of each cell its displayable colour, (m, 4), the mean of its points, in their units, and its weight.
+        # Each cell's displayable colour, (m, 4), the mean of its points, in their units, and its weight.
         self._cell_colors = as_rgba(self._displayable(means, _PART))
         self._cell_places, self._cell_weights = means // _PART, total
 

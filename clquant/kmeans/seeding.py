@@ -68,7 +68,7 @@ def sample_centers(session: Session, lloyd: Lloyd, seed: int) -> None:
     group = session.work_group_size(kernel, min(BLOCK // 4, session.tuned("kmeans.swap_group")), 8)
     blocks = -(-points.n // BLOCK)
     groups = min(blocks, session.limits.compute_units * (1 if session.limits.is_cpu else GROUPS_A_UNIT))
-    # Of each round the first center, the count, the row of distances before it, and the blocks that are lowered.
+    # Each round's first center, count, row of distances before it, and number of blocks to lower.
     firsts = np.array([0, 0, *range(1, k, a_round), k])
     rounds = np.zeros((len(firsts) - 1, 4), np.uint32)
     rounds[:, 0], rounds[:, 1] = firsts[:-1], np.diff(firsts)

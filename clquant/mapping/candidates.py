@@ -21,7 +21,7 @@ from clquant.runtime import Buffer, Kernel, Limits, LocalMemory, Scope, Session
 
 # From this many comparisons on cells are half as long: where both cost the same on an NVIDIA H200.
 FINER_PAYS = 1 << 37
-# The same of 16-bit values on CPUs, which are compared in 64 bits one after another: measured through PoCL.
+# The same number for 16-bit values on CPUs, which compare 64 bits one by one: measured through PoCL.
 DEEP_FINER_PAYS_ON_CPUS = 1 << 31
 # Cells of the grid that a fine grid's lists are made from are 4 times as long.
 PARENT_STEP = 2

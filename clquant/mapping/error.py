@@ -35,8 +35,8 @@ def mean_squared_error(
     queue: CommandQueue | None = None,
 ) -> float:
     """Mean squared error a channel of an image whose pixels take their nearest palette colours."""
-    # Of squared distances in `error_space`, or else `color_space`: squared 8-bit steps for "srgb", squared parts of the
-    # range from black to white for the others; with alpha the mean over a black and a white background.
+    # Squared distances are those in `error_space`, or else `color_space`: squared 8-bit steps for "srgb", squared parts
+    # of the range from black to white for the others; with alpha the mean over a black and a white background.
     how: dict[str, Any] = {"color_space": color_space, "metric": metric, "error_space": error_space, "queue": queue}
     return summed_error(image, palette, "image", **how).mean
 

@@ -26,7 +26,7 @@ STARTS, MAX_NODES_OF_STARTS = 5, 8
 
 # One for each of the two networks, with all arguments set but those of the step.
 Launches = tuple[PreparedLaunch, PreparedLaunch]
-# Of the batch before: its points, where its pulls begin, how many pulls. With no pulls, no node changes.
+# The batch before: its points, the first of its pulls, their number. Without pulls no node changes.
 Before = tuple[int, int, int]
 NO_BATCH: Before = (1, 0, 0)
 
@@ -96,7 +96,7 @@ class MiniBatchSOM:
         self._begin_with(gray_axis(space, n_colors, NODE_BITS))
         self._prepared: Prepared | None = None
         self._prepared_steps = 0
-        # What the refinement ends with from each start: a network, the slabs, and which of them is the last step's.
+        # The refinement's results from each start: a network, the slabs, and the index of the last step's slab.
         self._results: list[tuple[Buffer, Buffer, int]] = []
 
     def prepare(self, refine_steps: int, few: DistinctColors | None = None) -> Prepared:

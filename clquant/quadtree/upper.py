@@ -19,9 +19,9 @@ Statistics = npt.NDArray[np.uint64]
 Nodes = npt.NDArray[np.uint32]
 # Buffers of a level's "stats", "nodes" and "extents", and where they begin there, in elements.
 Places = Mapping[str, tuple[runtime.Buffer, int]]
-# What lies below a level, as in `cl/quadtree/upper.cl`.
+# Kinds of data below a level, as in `cl/quadtree/upper.cl`.
 PIXELS, PACKED, PAIRS = range(3)
-# So few nodes of a level are made by one work-group, with all levels above them.
+# Up to this many nodes of a level, one work-group makes them and all levels above.
 FEW_NODES = 256
 GROUP = 64
 

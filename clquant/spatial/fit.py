@@ -66,7 +66,7 @@ class SpatialFit:
             reserved = int(counts.clear and clear == 0)
             k = self._n_colors - reserved - clear
             found, times = counts.to_host(session)
-            # Of more colours than entries, some are in no entry, whichever are fixed.
+            # If there are more colours than entries, some get none, whichever are fixed.
             rest = without(found, solid) if counts.n_colors <= k else found
             exact = len(solid) + len(rest) <= k
             learned = rest if exact else self._learn(counts, found, times, solid, k)

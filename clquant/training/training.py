@@ -25,11 +25,11 @@ from clquant.training.seeding import sample_codewords, split_codewords
 
 # Annealed Lloyd steps per round of refinement, and where all blocks are fewer than the second sample.
 ROUND_STEPS, FEW_STEPS = 5, 4
-# Those of late rounds on all blocks, with blocks for less than two second samples, and for more: of few codewords, and
-# of many.
+# Steps of late rounds on all blocks, if these make less than two second samples, and if more: for few codewords, for
+# many.
 MANY_CODEWORDS = 512
 WHOLE_STEPS, MANY_WHOLE_STEPS = (24, 32), (16, 64)
-# Those on samples in turn, of few codewords, of many, and of many on many samples; those on all blocks after them.
+# Steps on samples in turn, for few codewords, many, and many on many samples; steps on all blocks after them.
 MANY_IN_TURN, MANY_TURNS = 256, 8
 TURN_STEPS, LAST_STEPS = (60, 120, 240), 10
 # Blocks per codeword of the samples: for the first half of the rounds, for those up to 3 in 5, and of each in turn.

@@ -21,7 +21,7 @@ WEIGHTS = {"RED": 2, "GREEN": 4, "BLUE": 1}
 """Of channels in a squared distance."""
 TABLE_WORDS = 8192 + 4096 // 32
 LEAST_CODE_BITS = 2
-# Of frames that are packed at a time: some for every core of a large CPU, within some tens of megabytes.
+# Frames and pixels packed at a time: several frames per core of a large CPU, within tens of megabytes.
 MOST_FRAMES = 64
 MOST_PIXELS = 1 << 23
 

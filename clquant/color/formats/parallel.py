@@ -19,7 +19,7 @@ T = TypeVar("T")
 # calls take long enough for 16 threads not to wait for Python's lock (67 million bytes: 11 ms; 24 to 28 by 2^15).
 _LOOKUP_ENTRIES = 1 << 18
 _THREAD_ENTRIES = 1 << 20
-# Of so many bytes two are looked up at once, in a table of all pairs.
+# From this many bytes on two are looked up at once, in a table of all pairs.
 _PAIRS_PAY = 1 << 20
 
 

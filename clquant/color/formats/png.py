@@ -33,7 +33,7 @@ OPTIONS = frozenset({"effort", "dpi", "icc_profile"})
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 GRAY, RGB, INDEXED, RGBA = 0, 2, 3, 6  # kinds of pixels
 _METRES_PER_INCH = 0.0254
-# Of one IDAT chunk; PNG allows 2^31 - 1.
+# Most bytes of an IDAT chunk; PNG allows 2^31 - 1.
 _CHUNK_BYTES = 1 << 30
 # Bytes of rows that a thread packs and filters at a time.
 _BAND_BYTES = 1 << 20

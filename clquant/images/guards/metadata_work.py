@@ -43,7 +43,7 @@ _MOST_TAGS = 1 << 16
 _PNG = b"\x89PNG\r\n\x1a\n"
 _MOST_UNPACKED = 1 << 20  # Pillow's own bound for one text
 _MOST_DEFLATED = 1032  # bytes that deflate makes of one
-# What stands before the packed bytes: a name; in international texts also two flags, a language and a translated name.
+# The head before the packed bytes: a name; in international texts also two flags, a language, a translated name.
 _PACKED = {
     b"zTXt": re.compile(rb"[^\0]*\0."),
     b"iCCP": re.compile(rb"[^\0]*\0."),

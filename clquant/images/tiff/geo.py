@@ -29,7 +29,7 @@ DEFLATE_LEVEL = 4
 PLACE_TAGS = frozenset({33550, 33922, 34264, 34735, 50844})
 _NODATA_TAG = 42113
 _BIG = b"+\0", b"\0+"  # BigTIFF's version in either byte order
-# Those that a writer without GDAL keeps: of coordinates also the numbers and texts that the keys refer to.
+# Tags that a writer without GDAL keeps: also the numbers and texts that the coordinate system's keys refer to.
 _KEPT_TAGS = PLACE_TAGS | {34736, 34737}
 # GDAL's cache of blocks would be a twentieth of the machine's memory.
 _CACHE_BYTES = 1 << 26

@@ -38,7 +38,7 @@ Values = npt.NDArray[Any]
 _WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC, _FILL_ORDER = 256, 257, 258, 259, 262, 266
 _OFFSETS, _ROWS, _LENGTHS, _CHANNELS, _PLANAR, _PREDICTOR = 273, 278, 279, 277, 284, 317
 _TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _TILE_LENGTHS, _EXTRA, _FORMAT = 322, 323, 324, 325, 338, 339
-# What a substitute keeps: orientation, resolution with its unit, profile.
+# Tags that a substitute keeps: orientation, resolution with its unit, profile.
 _KEPT = (274, 282, 283, 296, 34675)
 _WHITE_IS_0, _BLACK_IS_0, _RGB = 0, 1, 2
 # Numbers of channels with the photometric interpretations that are read here.

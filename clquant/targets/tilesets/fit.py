@@ -224,7 +224,7 @@ class TileFit:
             points = _unpacked(distinct[which])
             free = centers_of(points, weights, fixed, wanted - len(shared), seed)[len(fixed) :]
         missing = wanted - len(shared) - len(free)
-        # As good as none: nearest to no pixel before the first of the equal ones.
+        # Equal to the first free entry, so nearest to no pixel: ties go to the first.
         filler = np.repeat(free[:1] if len(free) else np.zeros((1, 3), np.int64), missing, axis=0)
         return np.concatenate([shared, free, filler])
 

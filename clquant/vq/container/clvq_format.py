@@ -183,8 +183,9 @@ def whole_file(
 class Reader:
     """Reads a .clvq file piece by piece from anything with `read`."""
 
-    # Of a codebook `repeats` are empty and `layout` means nothing. `codebook` has the bytes for `decode_codebook`, None
-    # if the file names a shared one; `model` has what the file says of its indices, nothing for PRESET_CURVES.
+    # A file of a codebook has empty `repeats`, and a `layout` that means nothing. `codebook` has the bytes for
+    # `decode_codebook`, None if the file names a shared one; `model` what the file says of its indices, nothing for
+    # PRESET_CURVES.
 
     def __init__(
         self, source: Source, max_pixels: int | None = MAX_PIXELS, max_codebook: int | None = MAX_CODEBOOK

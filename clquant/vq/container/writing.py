@@ -34,7 +34,7 @@ _CHUNK_BYTES = 8  # a block, of the largest buffer beside its pixels
 _SMALL_PICTURE = 1 << 12  # up to this many blocks, the preset model is tried too
 _TRIED_PICTURE = 1 << 20  # up to this many blocks, repeats are tried against coding all
 
-# Of bands that a worker does together, about.
+# Pixels of the bands that a worker codes together, about.
 PIXELS_AT_ONCE = 1 << 24
 
 # From a model and a table of indices to the table with likelier codewords.
