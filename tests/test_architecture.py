@@ -66,8 +66,8 @@ def imported(path: pathlib.Path) -> list[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and is_module(node.value):
             found.append(node.value)
-        elif isinstance(node, ast.Call) and ast.unparse(node).endswith("import_module('clquant')"):
-            found.append("clquant")
+        elif isinstance(node, ast.Call) and [getattr(one, "value", None) for one in node.args] == ["clquant"]:
+            found += ["clquant"] * ast.unparse(node.func).endswith("import_module")
         elif isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module == "clquant":

@@ -19,6 +19,7 @@ from clquant import Palette, cli
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [page.name for page in PAGES]
+PARSER = cli.build_parser()
 
 
 def blocks(page):
@@ -68,7 +69,7 @@ def test_examples_run(page, folder):
             exec(compile(block, page.name, "exec"), names)
         for arguments in commands(block):
             given = [name for word in arguments for name in (sorted(glob.glob(word)) or [word])]
-            assert cli.build_parser().parse_args(given).command == given[0]
+            assert PARSER.parse_args(given).command == given[0]
             assert cli.main([*given, "-q"]) == 0
 
 
@@ -95,7 +96,7 @@ def test_what_is_named_exists(page):
 
 def help_texts():
     """The help of every command and subcommand."""
-    waiting = [cli.build_parser()]
+    waiting = [PARSER]
     while waiting:
         parser = waiting.pop()
         yield parser.prog, getattr(parser, "format_help_all", parser.format_help)()
@@ -109,7 +110,7 @@ def test_examples_of_the_help_parse(command, text):
     calls = commands(re.sub(r"^ +", "", text, flags=re.MULTILINE))
     assert calls
     for arguments in calls:
-        assert cli.build_parser().parse_args(arguments).command == arguments[0]
+        assert PARSER.parse_args(arguments).command == arguments[0]
 
 
 def test_every_public_name_has_a_page():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -39,6 +40,7 @@ def _jobs_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """A job that is fastest with groups of 16 and does not read the other parameter; one that nothing makes faster."""
     clock = Clock()
     monkeypatch.setattr(search, "time", clock)
+    monkeypatch.setattr(search, "gc", SimpleNamespace(collect=list))  # which takes long where many tests have run
 
     def jobs(session: runtime.Session, side: int) -> Iterator[search.Job]:
         def grouped() -> np.ndarray:
@@ -78,7 +80,6 @@ def test_quick_looks_at_neighbours_alone(own_file: pathlib.Path) -> None:
     assert session().tuned("mapping.group") == 32
 
 
-@pytest.mark.full
 def test_other_devices_are_kept(own_file: pathlib.Path) -> None:
     own_file.parent.mkdir()
     own_file.write_bytes(tuning.unparse({"another": {"kmeans.group": 2}}))
@@ -87,7 +88,6 @@ def test_other_devices_are_kept(own_file: pathlib.Path) -> None:
     assert len(tuning.read(own_file)) == 2
 
 
-@pytest.mark.full
 def test_a_dry_run_keeps_nothing(own_file: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tune.main(["--dry-run"])
     assert not own_file.exists()

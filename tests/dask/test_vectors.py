@@ -28,7 +28,7 @@ def rows(dtype: Any) -> Any:
     return (rng.normal(0, 30, (120, 5)) + (120 if np.dtype(dtype).kind == "u" else 0)).astype(dtype)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.full), True])
 @pytest.mark.parametrize("dtype", [np.uint8, pytest.param(">f4", marks=pytest.mark.full)])
 def test_fits_are_those_of_one_process(dtype: Any, weighted: bool) -> None:
     given, weights = rows(dtype), np.arange(120) % 7 if weighted else None

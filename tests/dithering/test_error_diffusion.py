@@ -214,7 +214,10 @@ def deep_expected(dither, image, palette, color_space):
     return error_diffusion(image, palette, shares, strength, dither.serpentine, where, plain, dither.tile_size)
 
 
-@pytest.mark.parametrize(("channels", "color_space", "error_space", "tile_size"), CROSSED)
+@pytest.mark.parametrize(
+    ("channels", "color_space", "error_space", "tile_size"),
+    [CROSSED[0], *(pytest.param(*case, marks=pytest.mark.full) for case in CROSSED[1:])],
+)
 def test_16_bits_equal_the_reference(queue, rng, channels, color_space, error_space, tile_size):
     dither = ErrorDiffusion(serpentine=tile_size is not None, error_space=error_space, tile_size=tile_size)
     image, palette = deep_picture(19, 22, channels, rng), SIX

@@ -98,7 +98,7 @@ def test_a_gradient_has_no_specks(queue, name):
 
 
 @pytest.mark.parametrize("name", spaces.NAMES)
-@pytest.mark.parametrize(("channels", "count"), [(3, 9), (4, 40)])
+@pytest.mark.parametrize(("channels", "count"), [(3, 9), pytest.param(4, 40, marks=pytest.mark.full)])
 def test_palettes_of_near_colors_equal_the_reference(queue, rng, name, channels, count):
     """Their far entries are specks, unlike those of widely spaced palettes."""
     image = rng.integers(50, 206, (24, 24, channels), dtype=np.uint8)

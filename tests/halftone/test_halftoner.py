@@ -326,10 +326,10 @@ def deep_gradient(height, width, rng):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"scan": "serpentine"}, {"noise": 0.25}, {"levels": 3}, {"levels": 16}, {"levels": 16, "linear": True}],
+    [{"levels": 16}, {}, {"scan": "serpentine"}, {"noise": 0.25}, {"levels": 3}, {"levels": 16, "linear": True}],
     ids=str,
 )
-@pytest.mark.parametrize("block", [3, 16])
+@pytest.mark.parametrize("block", [16, pytest.param(3, marks=pytest.mark.full)])
 def test_16_bits_equal_the_reference(queue, rng, block, options):
     image = deep_gradient(30, 45, rng)
     engine = PinwheelHalftoner(block, queue=queue, random_state=5, **options)

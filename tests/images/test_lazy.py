@@ -53,7 +53,7 @@ def picture(rng: np.random.Generator) -> npt.NDArray[np.uint8]:
 
 
 @pytest.mark.usefixtures("in_small_bands")
-@pytest.mark.parametrize("limits", ["", "is_cpu=0"], ids=["as it is", "as a GPU"])
+@pytest.mark.parametrize("limits", ["is_cpu=0", ""], ids=["as a GPU", "as it is"])
 @pytest.mark.parametrize("dither", DITHERS)
 def test_every_dither_works_in_parts(
     queue: runtime.CommandQueue, picture: Any, dither: Any, limits: str, monkeypatch: pytest.MonkeyPatch

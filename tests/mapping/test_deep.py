@@ -122,7 +122,7 @@ def test_pixels_of_8_bits_in_16(count: int, channels: int, name: str, seed: int)
         assert np.array_equal(found, engine.predict(image, palette, queue=default_queue()))
 
 
-@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("name", ["srgb", *(pytest.param(name, marks=pytest.mark.full) for name in SPACES[1:])])
 @pytest.mark.parametrize("channels", [1, 3, pytest.param(4, marks=pytest.mark.full)])
 def test_ordered_dithering(queue: CommandQueue, rng: np.random.Generator, name: str, channels: int) -> None:
     palette = Palette(rng.integers(0, 256, (17, 3), dtype=np.uint8))

@@ -92,7 +92,7 @@ def test_outline_leaves_the_picture_alone(tree, tmp_path):
     assert np.array_equal(tree.outline(tmp_path / "picture.png"), outlined)
 
 
-@pytest.mark.parametrize("channels", [1, 2, 4])
+@pytest.mark.parametrize("channels", [4, *(pytest.param(channels, marks=pytest.mark.full) for channels in (1, 2))])
 def test_pictures_of_other_channels(queue, rng, channels):
     image = patches(rng, 20, 30, channels)
     tree = QuadtreeBuilder(queue=queue).build(image[..., 0] if channels == 1 else image)

@@ -30,7 +30,7 @@ def on_device(queue, array):
 
 
 @pytest.mark.parametrize("form", ["lanes", "portable"])
-@pytest.mark.parametrize("channels", [3, 4])
+@pytest.mark.parametrize("channels", [3, pytest.param(4, marks=pytest.mark.full)])
 def test_sums_equal_the_reference(queue, rng, channels, form):
     image = rng.integers(0, 256, (11, 18, channels), dtype=np.uint8)
     colors = rng.integers(0, 256, (5, channels), dtype=np.uint8)
