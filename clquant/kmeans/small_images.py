@@ -91,6 +91,8 @@ class _Batch:
         # Groups become smaller from kernel to kernel, if they do: the last program is that of the size for all.
         for name in ("picture_points", "seed_centers", "lloyd_steps"):
             _, self._group = kernel_for_group(session, self._group, functools.partial(build, name))
+        # Where a work-item has a picture; PoCL's own choice would be a kernel to compile for each number of pictures.
+        self._by_picture = 1 if session.limits.has_lanes() else None
         groups = session.tuned("batch.groups_a_unit") * session.limits.compute_units
         self._most_groups = max(1, min(groups, session.limits.max_alloc // (CELLS * 16)))
 
@@ -112,7 +114,7 @@ class _Batch:
             self._cluster(scope, planes, counts, palettes, plane, least, count)
             kernel, k = self._program.kernel("list_colors"), np.uint32(self._n_colors)
             given = {**inputs, "palettes": palettes, "sizes": sizes, "k": k, "least": np.uint32(least)}
-            session.launch(kernel, count, None, **given)
+            session.launch(kernel, count, self._by_picture, **given)
             colors = session.download(palettes, (count, self._n_colors, 4), np.uint8)[:, :, :3]
             listed = session.download(sizes, count, np.uint32)
         found = [
@@ -156,7 +158,7 @@ class _Batch:
         session.launch(kernel, items, self._group, **clouds, inertia=inertia)
         kernel = self._program.kernel("write_palettes")
         given = {**chosen, "inertia": inertia, "palettes": palettes, "pictures": np.uint32(count)}
-        session.launch(kernel, count, None, **given)
+        session.launch(kernel, count, self._by_picture, **given)
 
 
 def _distinct(pixels: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
