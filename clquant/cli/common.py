@@ -131,10 +131,10 @@ def add_batch(
         f"{{number}} are the input's{fields}"
     )
     parser.add_argument("--name", metavar="TEMPLATE", help=text)
-    there = parser.add_mutually_exclusive_group()
-    there.add_argument("--force", action="store_true", help="let a result replace its own input")
+    existing = parser.add_mutually_exclusive_group()
+    existing.add_argument("--force", action="store_true", help="let a result replace its own input")
     text = "leave files that are there, and skip what they would be made of"
-    there.add_argument("-n", "--no-clobber", action="store_true", help=text)
+    existing.add_argument("-n", "--no-clobber", action="store_true", help=text)
     add(parser, "json")
 
 

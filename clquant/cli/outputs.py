@@ -263,10 +263,10 @@ def _check_can_write(target: str) -> None:
     """Refuse what cannot be written before there is work: a read-only file, or a folder that is so or below a file."""
     if os.path.exists(target) and not os.access(target, os.W_OK):
         raise FileError(f"cannot write {target!r}: it is read-only")
-    folder = there = pathlib.Path(os.path.realpath(target) if os.path.islink(target) else target).parent
-    while not os.path.exists(there) and there != there.parent:
-        there = there.parent
-    if not os.path.isdir(there):
-        raise FileError(f"cannot make the folder {str(folder)!r}: {str(there)!r} is a file")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise FileError(f"cannot write into the folder {str(there)!r}: permission denied")
+    folder = existing = pathlib.Path(os.path.realpath(target) if os.path.islink(target) else target).parent
+    while not os.path.exists(existing) and existing != existing.parent:
+        existing = existing.parent
+    if not os.path.isdir(existing):
+        raise FileError(f"cannot make the folder {str(folder)!r}: {str(existing)!r} is a file")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise FileError(f"cannot write into the folder {str(existing)!r}: permission denied")

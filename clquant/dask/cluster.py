@@ -74,16 +74,16 @@ def is_cpu(device: Any) -> bool:
 
 
 def _numbers(devices: Any) -> list[int]:
-    there = list_devices()
+    known = list_devices()
     if devices is None:
-        real = [i for i, d in enumerate(there) if "oclgrind" not in describe(d).lower()]
-        best = [i for i in real if not is_cpu(there[i])] or real
+        real = [i for i, d in enumerate(known) if "oclgrind" not in describe(d).lower()]
+        best = [i for i in real if not is_cpu(known[i])] or real
         if not best:
             raise NoDeviceError("there is no OpenCL device for a worker")
         return best
     if isinstance(devices, str) or not hasattr(devices, "__iter__"):
         raise InvalidType(f"devices is {params.shown(devices)}; allowed: a sequence of numbers or names of devices")
-    found = [there.index(find_device(str(one))) for one in devices]
+    found = [known.index(find_device(str(one))) for one in devices]
     if not found:
         raise InvalidArgument("devices is empty; allowed: at least one device")
     return found

@@ -64,11 +64,11 @@ def stream(engine: Any, images: Any, method: str, depth: int, arguments: dict[st
 def _in_order(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
     """Yield the results of calls on the cluster, of which a few wait; closing the iterator cancels the others."""
     waiting: collections.deque[Any] = collections.deque()
-    there, most = client(), WAITING * workers()
-    assert there is not None, "tasks are a cluster's"
+    cluster, most = client(), WAITING * workers()
+    assert cluster is not None, "tasks are a cluster's"
     try:
         for task in tasks:
-            waiting.append(there.submit(work, *task, pure=False))
+            waiting.append(cluster.submit(work, *task, pure=False))
             if len(waiting) >= most:
                 yield waiting.popleft().result()
         while waiting:

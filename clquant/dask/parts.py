@@ -127,20 +127,20 @@ def _write(sink: Sink, report: Progress, height: int, top: int, end: int, chunks
 
 def _computed(array: Any, todo: list[tuple[int, int, int]]) -> Generator[tuple[int, int, list[Any]], None, None]:
     """Yield the chunks of each row of chunks; workers of a cluster are some rows ahead."""
-    there, waiting = client(), list[list[Any]]()
+    cluster, waiting = client(), list[list[Any]]()
     ahead = 1 + -(-2 * workers() // max(array.numblocks[1], 1))
     try:
         for number, (_, top, end) in enumerate(todo):
             for i, *_ in todo[number + len(waiting) : number + ahead]:
                 row = _row_of(array, i)
-                waiting.append(row if there is None else there.compute(row))
+                waiting.append(row if cluster is None else cluster.compute(row))
             row = waiting.pop(0)
             with _naming_rows(top, end):
-                found = list(compute(*row) if there is None else there.gather(row))
-            release([] if there is None else row)
+                found = list(compute(*row) if cluster is None else cluster.gather(row))
+            release([] if cluster is None else row)
             yield top, end, found
     finally:
-        if there is not None:
+        if cluster is not None:
             release(itertools.chain(*waiting))
 
 

@@ -63,10 +63,10 @@ class _Group:
 
     def reduced(self, work: Callable[..., Any], state_of: Callable[[Any], Any]) -> Any:
         """Return a task that reduces the images; it starts now if workers have all, in half of the time of a graph."""
-        call, there = named(partial(_reduced, work, state_of, self.names)), client()
+        call, cluster = named(partial(_reduced, work, state_of, self.names)), client()
         call = call if self.names else partial(numbered, self.numbers, call)
-        if there is not None and not any(map(is_dask_collection, self.images)):
-            return there.submit(call, self.images, pure=False)
+        if cluster is not None and not any(map(is_dask_collection, self.images)):
+            return cluster.submit(call, self.images, pure=False)
         return delayed(call, pure=False)(self.images)
 
 
@@ -100,18 +100,18 @@ def _groups_of_chunks(image: Any, name: str) -> Iterator[_Group]:
     most = max(MOST_AT_ONCE // max(math.prod(image.chunksize) * image.dtype.itemsize, 1), 1)
     if futures:  # what is held takes no more memory
         most = len(blocks)
-    for there in _places(futures, blocks):
-        for first in range(0, len(there), most):
-            chosen = there[first : first + most]
+    for numbers in _places(futures, blocks):
+        for first in range(0, len(numbers), most):
+            chosen = numbers[first : first + most]
             yield _Group([blocks[i] for i in chosen], [names[i] for i in chosen])
 
 
 def _places(futures: dict[Any, Any], blocks: Sequence[Any]) -> list[list[int]]:
     """Numbers of chunks by the worker that has them; of chunks that nobody has, each alone if there are several."""
-    there = client()
-    if there is None or workers() == 1:
+    cluster = client()
+    if cluster is None or workers() == 1:
         return [list(range(len(blocks)))]
-    known = there.who_has(list(futures.values())) if futures else {}
+    known = cluster.who_has(list(futures.values())) if futures else {}
     found: dict[Any, list[int]] = defaultdict(list)
     for i, block in enumerate(blocks):
         found[next(iter(known.get(block.key, ())), i)].append(i)

@@ -35,31 +35,31 @@ def tree(merge: Merge, states: Sequence[Any]) -> Any:
 
 def merged(last: Merge, merge: Merge, tasks: Sequence[Any], report: Progress) -> Any:
     """Merge the values of delayed tasks or futures in a tree; return `last` of the remaining few."""
-    there, total = client(), len(tasks) + 1
+    cluster, total = client(), len(tasks) + 1
     report.report(0, total)
-    if there is None:
+    if cluster is None:
         (found,) = compute(delayed(last, pure=False)(few_of(tasks, delayed(merge, pure=False))))
     else:
-        found = _on_cluster(there, last, merge, tasks, report)
+        found = _on_cluster(cluster, last, merge, tasks, report)
     report.report(total, total)
     return found
 
 
-def _on_cluster(there: Any, last: Merge, merge: Merge, tasks: Sequence[Any], report: Progress) -> Any:
+def _on_cluster(cluster: Any, last: Merge, merge: Merge, tasks: Sequence[Any], report: Progress) -> Any:
     from distributed import as_completed
 
-    futures, made = there.compute(list(tasks)), list[Any]()
+    futures, made = cluster.compute(list(tasks)), list[Any]()
     waiting: defaultdict[str, list[Any]] = defaultdict(list)  # by worker
 
     def together(states: Sequence[Any], place: str = "") -> Any:
         where = {"workers": [place], "allow_other_workers": True} if place else {}
-        made.append(there.submit(merge, list(states), pure=False, **where))
+        made.append(cluster.submit(merge, list(states), pure=False, **where))
         return made[-1]
 
     try:
         done = 0
         for batch in as_completed(futures).batches():
-            known = there.who_has(batch)
+            known = cluster.who_has(batch)
             for future in batch:
                 if future.status != "finished":
                     future.result()  # raises
@@ -73,7 +73,7 @@ def _on_cluster(there: Any, last: Merge, merge: Merge, tasks: Sequence[Any], rep
         left = [state for own in waiting.values() for state in own]
         if len(waiting) > 1:
             left = [own[0] if len(own) == 1 else together(own, place) for place, own in waiting.items()]
-        return there.submit(last, few_of(left, together), pure=False).result()
+        return cluster.submit(last, few_of(left, together), pure=False).result()
     finally:
         release(futures)
         release(made)

@@ -52,10 +52,10 @@ def verify_elsewhere(share: float, result: Any, here: Callable[[], str], call: p
     """Repeat a share of the calls, on another worker if there is one; raise MismatchError if the results differ."""
     if _CHOICE.random() >= share:
         return
-    own, (there, other) = digest_of(result), _elsewhere(here, call)
+    own, (place, other) = digest_of(result), _elsewhere(here, call)
     if own != other:
         name = getattr(call.func, "__name__", None) or type(call.func).__name__
-        raise MismatchError(f"results of {name} differ: sha256 {own[:16]} of {here()}, {other[:16]} of {there}")
+        raise MismatchError(f"results of {name} differ: sha256 {own[:16]} of {here()}, {other[:16]} of {place}")
 
 
 def _elsewhere(here: Callable[[], str], call: partial[Any]) -> tuple[str, str]:

@@ -30,14 +30,14 @@ def client() -> Any | None:
 def workers() -> int:
     """Return how many processes tasks are spread over, at least 1."""
     # The count of a cluster is a moment old, as a new one takes as long as a small task.
-    there = client()
-    return 1 if there is None else _count_workers(there.id, int(time.monotonic() / MOMENT_S))
+    cluster = client()
+    return 1 if cluster is None else _count_workers(cluster.id, int(time.monotonic() / MOMENT_S))
 
 
 @lru_cache(1)
 def _count_workers(client_id: str, moment: int) -> int:  # noqa: ARG001
-    there = client()
-    return 1 if there is None else max(len(there.scheduler_info(n_workers=-1)["workers"]), 1)
+    cluster = client()
+    return 1 if cluster is None else max(len(cluster.scheduler_info(n_workers=-1)["workers"]), 1)
 
 
 def release(futures: Iterable[Any]) -> None:

@@ -40,7 +40,7 @@ class Part:
     column: int
     rows: int
     columns: int
-    there: npt.NDArray[np.bool_] | None = None  # (H, W): which of the picture's pixels count
+    mask: npt.NDArray[np.bool_] | None = None  # (H, W): which of the picture's pixels count
 
     @property
     def pixels(self) -> npt.NDArray[np.uint8] | None:
@@ -52,8 +52,8 @@ class Part:
         out = np.empty((*source.shape[:2], 4), np.uint8)
         out[..., :3] = source[..., :3]
         out[..., 3] = source[..., 3] if source.shape[2] == 4 else 255
-        if self.there is not None:
-            out[..., 3][~self.there[cut]] = 0
+        if self.mask is not None:
+            out[..., 3][~self.mask[cut]] = 0
         return out
 
 
@@ -86,7 +86,7 @@ def weighted_parts(session: Session, pictures: Sequence[Picture], seed: int, wei
     """Draw tiles, equal ones included, with middles in proportion to (H, W) integer weights."""
     pixels = min(sum(picture.pixels for picture in pictures), MOST_PIXELS)
     count = max(pixels // (WEIGHTED_TILE * WEIGHTED_TILE), FEWEST_WEIGHTED)
-    there = [weight > 0 for weight in weights]
+    mask = [weight > 0 for weight in weights]
     on_host = [images.read(p.on_host(session)) if p.on_device else p for p in pictures]
     sums = [np.cumsum(weight, dtype=np.uint64) for weight in weights]
     ends = np.cumsum([int(one[-1]) for one in sums])
@@ -100,7 +100,7 @@ def weighted_parts(session: Session, pictures: Sequence[Picture], seed: int, wei
         rows, columns = min(WEIGHTED_TILE, picture.height), min(WEIGHTED_TILE, picture.width)
         top = min(max(row - rows // 2, 0), picture.height - rows)
         left = min(max(column - columns // 2, 0), picture.width - columns)
-        found.append(Part(picture, top, left, rows, columns, there[number]))
+        found.append(Part(picture, top, left, rows, columns, mask[number]))
     return found
 
 
@@ -123,7 +123,7 @@ class Atlas:
 def atlas_of(session: Session, scope: Scope, parts: Sequence[Part]) -> Atlas:
     """Put parts side by side in `scope`'s memory; a single whole picture is its own atlas."""
     first = parts[0].picture
-    if len(parts) == 1 and parts[0].there is None and parts[0].rows == first.height and parts[0].columns == first.width:
+    if len(parts) == 1 and parts[0].mask is None and parts[0].rows == first.height and parts[0].columns == first.width:
         return Atlas(first.upload(session, scope), first.height, first.width, first.channels)
     places, rows, columns = _shelves(parts)
     host = np.zeros((rows, columns, 4), np.uint8)

@@ -51,23 +51,23 @@ def run(args: argparse.Namespace) -> int:
     if args.check:
         return _check(args)
     common.refuse(args, ("only", "report"), "without --check; allowed: with --check")
-    there = runtime.list_devices()
+    devices = runtime.list_devices()
     default, note = None, ""
     try:
         default = runtime.default_device()
     except runtime.NoDeviceError:
-        if not there:
+        if not devices:
             raise
         # A name that fits no device is no error here: the list shows what there is.
         wanted = next(name for name in (DEVICE_VARIABLE, "PYOPENCL_CTX") if os.environ.get(name))
         note = f"No default: {wanted}={os.environ[wanted]} names none of these."
-    defects = ((n, fitness.unfit(device)) for n, device in enumerate(there))
+    defects = ((n, fitness.unfit(device)) for n, device in enumerate(devices))
     notes = [f"{n}: unfit: {defect} (clquant devices --check)." for n, defect in defects if defect]
     note = "\n".join([*notes, *([note] if note else [])])
     columns = {name: name for name in ("number", "default", "device", "platform", "driver", "units")}
     columns |= {"number": "", "default": "*", "memory": "memory, MiB", "largest": "largest buffer, MiB"}
     table = Table("OpenCL devices, best first; * is used by default", {**columns, "group": "work-group"}, note)
-    for number, device in enumerate(there):
+    for number, device in enumerate(devices):
         limits = runtime.Limits.of(device)
         table.add(
             number=number,
@@ -86,25 +86,25 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> int:
     """Check all devices, or one; 1 if any is unfit."""
-    there = runtime.list_devices()
-    if not there:
+    devices = runtime.list_devices()
+    if not devices:
         runtime.default_device()  # says how to get one
-    if args.only is not None and not 0 <= args.only < len(there):
-        raise InvalidArgument(f"--only is {args.only}; allowed: a device's number, 0 to {len(there) - 1}")
+    if args.only is not None and not 0 <= args.only < len(devices):
+        raise InvalidArgument(f"--only is {args.only}; allowed: a device's number, 0 to {len(devices) - 1}")
     if args.in_process:
-        outcomes = [check.check(runtime.default_queue(there[args.only]), name) for name in check.JOBS]
+        outcomes = [check.check(runtime.default_queue(devices[args.only]), name) for name in check.JOBS]
         streams.write_text(json.dumps([dataclasses.asdict(outcome) for outcome in outcomes]) + "\n")
         return 0
     machine = check.machine()
     with contextlib.nullcontext() if args.report is None else files.atomic_write(args.report) as file:
-        reports = [_report(n, device) for n, device in enumerate(there) if args.only in (None, n)]
+        reports = [_report(n, device) for n, device in enumerate(devices) if args.only in (None, n)]
         passed = not any(report["unfit"] for report in reports)
         text = json.dumps({"passed": passed, "machine": machine, "devices": reports}, indent=1) + "\n"
         if file is not None:
             file.write(text.encode())
     for report in reports:  # when all are done, as it changes the devices' numbers
         if report["jobs"] or report["unfit"]:
-            fitness.note(there[report["number"]], report["unfit"])
+            fitness.note(devices[report["number"]], report["unfit"])
     if args.as_json:
         streams.write_text(text)
     else:

@@ -120,8 +120,8 @@ class TileFit:
     def _choice(self, centers: Int) -> Choice:
         steps, palettes = self._device, len(centers)
         with steps.session.scope() as scope:
-            there = steps.centers(scope, centers)
-            costs = steps.costs(scope, self._points, self._count, there, palettes)
+            sent = steps.centers(scope, centers)
+            costs = steps.costs(scope, self._points, self._count, sent, palettes)
             found = steps.session.download(costs, (self._count, palettes), np.uint32).astype(np.int64)
         return Choice(found, found.argmin(axis=1))
 
@@ -145,8 +145,8 @@ class TileFit:
         steps, (palettes, colors, _) = self._device, centers.shape
         with steps.session.scope() as scope:
             chosen = scope.copy_of(choice.chosen.astype(np.uint16))
-            there = steps.centers(scope, centers)
-            entries = steps.entries(scope, self._points, self._count, there, chosen)
+            sent = steps.centers(scope, centers)
+            entries = steps.entries(scope, self._points, self._count, sent, chosen)
             found = steps.session.download(entries, (self._count, steps.size), np.uint16)[self._there]
         # Sums are below 2^53, which fp64 holds: 2^17 pixels of less than 2^12.
         total = np.bincount(found, minlength=palettes * colors).reshape(palettes, colors)

@@ -54,8 +54,8 @@ def kept_colors(session: Session, pictures: list[Picture], given: TileParams, re
         rgb = np.ascontiguousarray(rgb).reshape(-1, 3)
         shown = rgb if given.display is None else given.display.nearest(rgb)
         packed = (shown.astype(np.int64) @ _PLACES).reshape(picture.height, picture.width)
-        there = pixels[..., 3] >= OPAQUE_ALPHA if picture.channels == 4 else np.ones(packed.shape, bool)
-        opaque = packed[there]
+        is_opaque = pixels[..., 3] >= OPAQUE_ALPHA if picture.channels == 4 else np.ones(packed.shape, bool)
+        opaque = packed[is_opaque]
         for begin in range(0, len(opaque), _PIXELS_AT_ONCE):
             every.update(np.unique(opaque[begin : begin + _PIXELS_AT_ONCE]).tolist())
             if len(every) > most:
@@ -65,7 +65,7 @@ def kept_colors(session: Session, pictures: list[Picture], given: TileParams, re
         rows, columns = given.side
         for y in range(0, picture.height, rows):
             for x in range(0, picture.width, columns):
-                tile = packed[y : y + rows, x : x + columns][there[y : y + rows, x : x + columns]]
+                tile = packed[y : y + rows, x : x + columns][is_opaque[y : y + rows, x : x + columns]]
                 sets.append(frozenset(np.unique(tile).tolist()))
     return _as_palettes(sets, given, reserved, None if counts is None else int(counts.argmax()))
 

@@ -125,15 +125,15 @@ def _results(args: argparse.Namespace, queue: CommandQueue, original: Picture) -
     """The original and the picture by each method, and each method's figures."""
     methods = _methods(args, queue)
     pictures, figures = {"original": original}, {}
-    with common.progress_bar(args, "methods") as progress, images.sent(original, queue) as (_, there):
+    with common.progress_bar(args, "methods") as progress, images.sent(original, queue) as (_, sent):
         for number, (name, method) in enumerate(methods.items()):
-            given = there if method.func is _ours else original
+            given = sent if method.func is _ours else original
             if method.func is _ours:
                 method(given, args.colors)  # what is built at a first call does not count
             begin = time.perf_counter()
             result = method(given, args.colors)
             seconds = time.perf_counter() - begin
-            pictures[name], figures[name] = result, _figures(queue, there, result) | {"ms": 1000 * seconds}
+            pictures[name], figures[name] = result, _figures(queue, sent, result) | {"ms": 1000 * seconds}
             progress(number + 1, len(methods))
     return pictures, figures
 

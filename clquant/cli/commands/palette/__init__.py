@@ -156,17 +156,17 @@ def _one(options: Options, shared: Palette | None, item: Item, loaded: Loaded | 
     kind = None if target is None else kind_of(target)
     kept = {} if kind is None else loaded.options(kind) | source_name(kind, target, item.source)
     as_shown = kind == "SIXEL" or (kind is None and args.show)
-    with inputs.named(item.source), images.sent(picture, options.queue) as (_, there):
+    with inputs.named(item.source), images.sent(picture, options.queue) as (_, sent):
         if args.max_bytes is not None and kind is not None:
-            result, data = options.within_bytes(picture, kind, item.label, kept, there)
+            result, data = options.within_bytes(picture, kind, item.label, kept, sent)
         else:
-            palette = shared or options.learn([there], item.label)
-            result = options.quantize(picture, palette, item.label, as_shown=as_shown, there=there)
+            palette = shared or options.learn([sent], item.label)
+            result = options.quantize(picture, palette, item.label, as_shown=as_shown, sent=sent)
         if kind is not None and (kind in READ_BACK or args.save_palette is not None):
             data = data or options.encoded(result, kind, kept)
         if common.is_reported(args):
             seen = decode.from_file(data, item.place) if kind in READ_BACK else result
-            error = psnr(seen, picture, options.queue, there)
+            error = psnr(seen, picture, options.queue, sent)
     if args.save_palette is not None:
         result.palette.write(args.save_palette)
     if args.show:
@@ -271,16 +271,16 @@ def _both_seen(picture: Pixels, seen: Pixels) -> tuple[Pixels, Pixels]:
     return _as_seen(decode.narrowed(picture), alpha), _as_seen(seen, alpha)
 
 
-def psnr(seen: Any, picture: Pixels, queue: CommandQueue, there: Any = None) -> float:
+def psnr(seen: Any, picture: Pixels, queue: CommandQueue, sent: Any = None) -> float:
     """PSNR in dB of a result, or its colours, and its picture; of transparent ones over black and over white."""
-    plain = there is not None and there.bits == 8 and there.channels == 3
+    plain = sent is not None and sent.bits == 8 and sent.channels == 3
     if isinstance(seen, IndexedImage):
         if plain and not seen.palette.has_alpha:
-            error = error_of(there, seen.host_indices(), seen.palette, queue)
+            error = error_of(sent, seen.host_indices(), seen.palette, queue)
             return clquant.quality.squared_error.decibels(error, 255.0)
         seen = seen.to_array()
-    if plain and seen.shape == there.shape:
-        return float(clquant.quality.psnr(there, seen, queue=queue))
+    if plain and seen.shape == sent.shape:
+        return float(clquant.quality.psnr(sent, seen, queue=queue))
     return float(clquant.quality.psnr(*_both_seen(picture, seen), queue=queue))
 
 

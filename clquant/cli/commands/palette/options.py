@@ -262,13 +262,13 @@ class Options:
     palette: Palette | None
     dither: Any
 
-    def quantize(self, picture: Any, palette: Palette, label: str, as_shown: bool, there: Any = None) -> IndexedImage:
-        """Map one picture to a palette; `there` is the same, on its way to the device."""
+    def quantize(self, picture: Any, palette: Palette, label: str, as_shown: bool, sent: Any = None) -> IndexedImage:
+        """Map one picture to a palette; `sent` is the same on its way to the device."""
         if picture.shape[2] == 4 and not narrowed(picture[:, :, 3]).all():
             palette = palette.with_transparent()
         if as_shown:
             palette = shown_palette(palette)
-        given = picture if there is None else there
+        given = picture if sent is None else sent
         how = {"color_space": self.args.space, "dither": self.dither, "queue": self.queue}
         with common.progress_bar(self.args, label) as progress:
             result = engine.quantize(given, palette, progress=progress, **how)
@@ -302,7 +302,7 @@ class Options:
         return result.to_bytes(kind, **kept, **common.compression(self.args, kind), **more)
 
     def within_bytes(
-        self, picture: Any, kind: str, label: str, kept: dict[str, Any], there: Any
+        self, picture: Any, kind: str, label: str, kept: dict[str, Any], sent: Any
     ) -> tuple[IndexedImage, bytes]:
         """Find the result of the most colours, up to ``--colors``, whose file has at most ``--max-bytes`` bytes."""
         # Bisection: a file of more colours is taken to be no smaller.
@@ -310,8 +310,8 @@ class Options:
         best: tuple[IndexedImage, bytes] | None = None
         count = high
         while low <= high:
-            palette = self.learn([there], label, count)
-            result = self.quantize(picture, palette, label, as_shown=kind == "SIXEL", there=there)
+            palette = self.learn([sent], label, count)
+            result = self.quantize(picture, palette, label, as_shown=kind == "SIXEL", sent=sent)
             data = self.encoded(result, kind, kept)
             if len(data) <= self.args.max_bytes:
                 best, low = (result, data), count + 1
