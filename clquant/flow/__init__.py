@@ -1,6 +1,6 @@
 """Movement of data: the kinds of job that engines declare, and their drivers for pictures wherever these lie."""
 
-from clquant.flow.driver import here, in_bands, opened, reduce, run, state_of
+from clquant.flow.driver import here, in_bands, reduce, run, state_of
 from clquant.flow.job import Carried, Job, Map, Portion, Reduce, Scan, Step, Steps
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "Steps",
     "here",
     "in_bands",
-    "opened",
     "reduce",
     "run",
     "state_of",

@@ -91,11 +91,6 @@ def state_of(session: Session, pictures: Sequence[Picture], job: Reduce, report:
             return states[0] if steps.value is None else steps.value()
 
 
-def opened(image: Any, memory: Any, max_bits: int) -> Any:
-    """Return a picture, a lazy one where it is; a Dask array as it is."""
-    return image if executor_of(image) else images.read_parts(image, memory=memory, max_bits=max_bits)
-
-
 def here(result: Any, progress: ProgressCallback | None) -> Any:
     """Return a result in this process, with the values of a lazy one computed."""
     executor = executor_of(result)

@@ -13,6 +13,7 @@ from clquant.color import spaces
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
 from clquant.estimator import Estimator
+from clquant.flow.executors import executor_of
 from clquant.flow.file_sinks import About, digest_of
 from clquant.halftone.pinwheel.levels import LevelHalftone
 from clquant.halftone.pinwheel.packing import Packed
@@ -283,7 +284,7 @@ class PinwheelHalftoner(Estimator):
 
     def _of_bits(self, image: ImageLike, memory: Any, max_bits: int) -> Any:
         """A picture that is read, or a Dask array, of which bits can be made."""
-        source = flow.opened(image, memory, max_bits)
+        source = image if executor_of(image) else images.read_parts(image, memory=memory, max_bits=max_bits)
         channels = source.channels if isinstance(source, Picture) else (*source.shape, 1)[2]
         if channels != 1 or self.levels != 2:
             raise runtime.InvalidArgument(

@@ -31,16 +31,12 @@ def session_of(queue: CommandQueue | None, sources: Sequence[ImageLike]) -> Sess
     return open_session(queue, [source for source in sources if isinstance(source, Array)])
 
 
-def _read(source: ImageLike, argument: str) -> Picture:
-    return read(source, argument=argument)
-
-
 def read_in_groups(
     sources: Sequence[ImageLike],
     joins: Callable[[Picture], bool],
     together: Callable[[dict[int, Picture]], None],
     alone: Callable[[int, Picture], None],
-    read_one: Callable[[ImageLike, str], Picture] = _read,
+    read_one: Callable[[ImageLike, str], Picture] = lambda source, name: read(source, argument=name),
 ) -> None:
     """Read images in order: `alone` does one at once, `together` those that `joins` lets wait, up to `MOST_BYTES`.
 

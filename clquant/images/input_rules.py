@@ -32,6 +32,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -234,16 +235,22 @@ def sent_together(session: Session, scope: Scope, pictures: Sequence[Picture]) -
 
 
 def read_many(
-    source: ImageLike | Sequence[ImageLike], *, argument: str = "images", max_channels: int = 4, max_bits: int = 8
+    source: ImageLike | Sequence[ImageLike],
+    *,
+    argument: str = "images",
+    max_channels: int = 4,
+    max_bits: int = 8,
+    memory: int | None = None,
 ) -> list[Picture]:
-    """Read one picture, or a list or tuple of them."""
+    """Read one picture, or a list or tuple of them; with `memory` lazy ones stay where they are."""
+    how: dict[str, Any] = {"max_channels": max_channels, "max_bits": max_bits}
+    read_one = read if memory is None else partial(read_parts, memory=memory)
     if not isinstance(source, list | tuple):
-        return [read(source, argument=argument, max_channels=max_channels, max_bits=max_bits)]
+        return [read_one(source, argument=argument, **how)]
     if not source:
         raise InvalidArgument(f"{argument} is empty; allowed: at least one image")
-    given: dict[str, Any] = {"max_channels": max_channels, "max_bits": max_bits}
     with warned_once():
-        return [read(s, argument=f"{argument}[{i}]", **given) for i, s in enumerate(source)]
+        return [read_one(s, argument=f"{argument}[{i}]", **how) for i, s in enumerate(source)]
 
 
 def _check_shape(shape: tuple[int, ...], argument: str, max_channels: int) -> tuple[bool, int]:

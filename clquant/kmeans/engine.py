@@ -23,7 +23,6 @@ from clquant.images import (
     materialize,
     read,
     read_many,
-    read_parts,
 )
 from clquant.images.batches import listed, read_in_groups, session_of
 from clquant.kmeans.fit import Fit, Fitted
@@ -197,7 +196,7 @@ class KMeansPalette(PaletteEngine):
 
         with warned_once():
             if all(is_read_in_parts(source) for source in given):
-                pictures = [read_parts(source, memory=memory, argument="images", max_bits=16) for source in given]
+                pictures = read_many(sources, memory=memory, max_bits=16)
                 if any(picture.bits == 16 and picture.channels > 1 for picture in pictures):
                     return self._fit_lazy(pictures, progress, memory)
             counted = ColorHistogram.of(sources, queue=self.queue, progress=progress, memory=memory)

@@ -15,11 +15,9 @@ from clquant.images import (
     ImageLike,
     Picture,
     device_arrays,
-    is_read_in_parts,
     lazy,
     materialize,
     read_many,
-    read_parts,
 )
 from clquant.images.batches import listed, session_of
 from clquant.neuquant.fit import NeuQuantFit
@@ -249,12 +247,8 @@ class NeuQuantCL(PaletteEngine):
 
     def _read(self, images: Any, memory: int, parallel: bool, whole: bool) -> list[Picture]:
         """The pictures to learn from; unless they are read whole, lazy ones stay where they are."""
-        given = images if isinstance(images, list | tuple) else [images]
-        if not any(map(is_read_in_parts, given)):
-            return read_many(images)
-        names = [f"images[{i}]" if given is images else "images" for i in range(len(given))]
         rows = memory if parallel else max(memory // 2, 1 << 20)  # the other half is for samples of the walk
-        pictures = [read_parts(image, memory=rows, argument=name) for image, name in zip(given, names, strict=True)]
+        pictures = read_many(images, memory=rows)
         nbytes = sum(picture.pixels * picture.pixel_bytes for picture in pictures)
         fit = not parallel and _COPIES * nbytes <= memory
         return [picture.in_memory() for picture in pictures] if whole or fit else pictures

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.flow.executors import on_collections
-from clquant.images import Picture, device_arrays, is_read_in_parts, lazy, materialize, read, read_many, read_parts
+from clquant.images import Picture, device_arrays, lazy, materialize, read, read_many
 from clquant.images.collections import Later, expanded
 from clquant.runtime import InvalidArgument, Progress, ProgressCallback, Session, open_session
 from clquant.training import training
@@ -72,9 +72,7 @@ def fit(
     """The codebook of a codec's parameters for some images, and its blocks."""
     plan, block = checked_plan(codec)
     given, reporter = materialize(images), Progress(params.callback("progress", progress))
-    listed = given if isinstance(given, list | tuple) else [given]
-    bound = lazy.memory_bytes(memory)
-    pictures = _read(given, listed, bound)
+    pictures = _read(given, lazy.memory_bytes(memory))
     shape = _block_shape(block, {p.channels for p in pictures})
     weights = training.check_weights(sample_weight, [shape.table_shape(p.height, p.width) for p in pictures])
     session = open_session(codec.queue, device_arrays(pictures))
@@ -85,12 +83,9 @@ def fit(
         return training.train(session, blocks, [plan], reporter), shape
 
 
-def _read(given: Any, listed: Sequence[Any], memory: int) -> list[Picture]:
+def _read(given: Any, memory: int) -> list[Picture]:
     """The pictures; lazy ones stay where they are, unless memory holds all."""
-    if not any(map(is_read_in_parts, listed)):
-        return read_many(given)
-    names = [f"images[{i}]" if listed is given else "images" for i in range(len(listed))]
-    pictures = [read_parts(image, memory=memory, argument=name) for image, name in zip(listed, names, strict=True)]
+    pictures = read_many(given, memory=memory)
     nbytes = sum(picture.pixels * picture.pixel_bytes for picture in pictures)
     fit = _COPIES_IN_MEMORY * nbytes <= memory
     return [picture.in_memory() for picture in pictures] if fit else pictures
