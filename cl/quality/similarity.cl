@@ -17,6 +17,15 @@ ulong4 weighted(uint4 values, uint weight)
     return convert_ulong4(values) * (ulong)weight;
 }
 
+/* The rounded mean of TAPS values, `stride` apart. */
+ulong4 weighted_mean(__global const uint4 *values, uint stride, __global const uint *weights)
+{
+    ulong4 sum = HALF;
+    for (uint tap = 0; tap < RADIUS; tap++)
+        sum += weighted(values[tap * stride] + values[(TAPS - 1 - tap) * stride], weights[tap]);
+    return (sum + weighted(values[RADIUS * stride], weights[RADIUS])) >> 32;
+}
+
 uint luma(__global const uchar *pixel)
 {
 #if CHANNELS < 3
@@ -55,11 +64,7 @@ __kernel void similarity_columns(__global const uint4 *values, uint width, uint 
     const uint i = get_global_id(0);
     if (i >= width * rows)
         return;
-    __global const uint4 *window = values + i;
-    ulong4 sum = HALF;
-    for (uint tap = 0; tap < RADIUS; tap++)
-        sum += weighted(window[tap * width] + window[(TAPS - 1 - tap) * width], weights[tap]);
-    means[i] = convert_uint4((sum + weighted(window[RADIUS * width], weights[RADIUS])) >> 32);
+    means[i] = convert_uint4(weighted_mean(values + i, width, weights));
 }
 
 /* floor(2^32 n / d) of n <= d, but for the rounding of d to 32 significant bits. */
@@ -83,16 +88,6 @@ ulong dissimilarity(ulong4 mean, ulong c1, ulong c2)
     return (l >> 1) + c - (l * (c >> 1) >> 31);
 }
 
-/* 2^31 (1 - SSIM) of the window whose columns' means begin at `window`. */
-ulong window_dissimilarity(__global const uint4 *window, __global const uint *weights, ulong c1, ulong c2)
-{
-    ulong4 sum = HALF;
-    for (uint tap = 0; tap < RADIUS; tap++)
-        sum += weighted(window[tap] + window[TAPS - 1 - tap], weights[tap]);
-    sum += weighted(window[RADIUS], weights[RADIUS]);
-    return dissimilarity(sum >> 32, c1, c2);
-}
-
 /* Sum of 2^31 (1 - SSIM) of the windows.
  * NDRange: 1-D, any size. means: of `similarity_columns`. weights: as there. sums: a ulong per work-item: of the rows i,
  * i + items, ... with BY_ROWS, as caches of CPUs like it, else of such windows, as neighbouring loads of GPUs do. */
@@ -104,10 +99,10 @@ __kernel void similarity_rows(__global const uint4 *means, uint width, uint rows
 #if BY_ROWS
     for (uint y = get_global_id(0); y < rows; y += get_global_size(0))
         for (uint x = 0; x < columns; x++)
-            total += window_dissimilarity(means + y * width + x, weights, c1, c2);
+            total += dissimilarity(weighted_mean(means + y * width + x, 1, weights), c1, c2);
 #else
     for (uint i = get_global_id(0); i < columns * rows; i += get_global_size(0))
-        total += window_dissimilarity(means + i / columns * width + i % columns, weights, c1, c2);
+        total += dissimilarity(weighted_mean(means + i / columns * width + i % columns, 1, weights), c1, c2);
 #endif
     sums[get_global_id(0)] = total;
 }
