@@ -19,8 +19,7 @@
  *   nodes      int4 (K), before the update; 12 fraction bits
  *   nodes_out  int4 (K), after it (another buffer)
  *   slabs      uint (any, SLAB_SIZE): the batch before has the slab before; this batch's is zero before the launch
- *   pulls      int, L(d) of all batches (see neuquant/map.h)
- *   decay      uint (512), the two tables of exp(-E)
+ *   pulls      int (512), the two tables of exp(-E); then L(d) of all batches (see neuquant/map.h)
  *   weights    uint per point, if WEIGHTED
  *   network    PADDED nodes
  *   staged     if STAGED: a slab's part that is read, then the group's totals; STAGED_WORDS, in whole vectors
@@ -29,7 +28,7 @@
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_step(
     __global const ushort4 *restrict points, const uint8 step, __global const int4 *restrict nodes,
     __global int4 *restrict nodes_out, __global uint *slabs, __global const int *restrict pulls,
-    __global const uint *restrict decay, __global const uint *restrict weights, __local packed_t *restrict network
+    __global const uint *restrict weights, __local packed_t *restrict network
 #if STAGED
     ,
     __local uint4 *restrict staged
@@ -45,6 +44,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void neuquant_step(
     __global uint *slab = slabs + step.s2 * SLAB_SIZE(colors);
     __global const uint *before = slab - (step.s2 > 0 ? SLAB_SIZE(colors) : 0);
     __global const int *pull = pulls + step.s4;
+    __global const uint *decay = (__global const uint *)pulls;
     const int reach = (int)step.s5;
     __local contest_t keys[LOCAL * TILE];
 #if CONSCIENCE

@@ -65,14 +65,15 @@ void add_coordinates(__global uint *slab, const int colors, const int i, const u
 __kernel SMALL __attribute__((reqd_work_group_size(1, 1, 1))) void neuquant_step(
     __global const ushort4 *restrict points, const uint8 step, __global const int4 *restrict nodes,
     __global int4 *restrict nodes_out, __global uint *slabs, __global const int *restrict pulls,
-    __global const uint *restrict decay, __global const uint *restrict weights, __local float *network,
-    __local int4 *present, __local uint4 *restrict totals)
+    __global const uint *restrict weights, __local float *network, __local int4 *present,
+    __local uint4 *restrict totals)
 {
     const uint first = step.s0, batch = step.s1;
     const int colors = (int)step.s6;
     __global uint *slab = slabs + step.s2 * SLAB_SIZE(colors);
     __global const uint *before = slab - (step.s2 > 0 ? SLAB_SIZE(colors) : 0);
     __global const int *pull = pulls + step.s4;
+    __global const uint *decay = (__global const uint *)pulls;
     const int reach = (int)step.s5;
 
     FEW_TURNS

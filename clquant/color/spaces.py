@@ -147,7 +147,7 @@ class Definition:
 
 
 def _no_tables(_: int) -> npt.NDArray[np.int32]:
-    return np.zeros(1, np.int32)
+    return np.zeros(0, np.int32)
 
 
 DEFINITIONS = {

@@ -91,8 +91,9 @@ class MiniBatchSOM:
         self._points = MapPoints(session, scope, space, n_colors, sample_factor, fixed)
         self._forms = StepForms(session, n_colors, map_constants(space))
         self._schedule = schedules.schedule(n_colors, sample_factor)
-        self._pulls = scope.copy_of(self._schedule.pulls)
-        self._decay = scope.copy_of(schedules.decay())
+        decay = schedules.decay().view(np.int32)
+        self._first_pull = len(decay)
+        self._pulls = scope.copy_of(np.concatenate([decay, self._schedule.pulls]))
         self._begin_with(gray_axis(space, n_colors, NODE_BITS))
         self._prepared: Prepared | None = None
         self._prepared_steps = 0
@@ -123,7 +124,7 @@ class MiniBatchSOM:
         before = NO_BATCH
         for t, (step, first) in enumerate(self._points.of_steps(pixels, prepared.samples, start)):
             self._step(prepared.step, first, step.batch, t, before)
-            before = step.batch, step.offset, step.reach
+            before = step.batch, self._first_pull + step.offset, step.reach
             self._report(progress, t + 1, total)
         if refine_steps == 0:
             self._step(prepared.step, 0, 0, len(steps), before)
@@ -210,7 +211,7 @@ class MiniBatchSOM:
             progress.report(done, total)
 
     def _assignment(self, form: StepForm, points: Points, slabs: Buffer) -> Assignment:
-        weights = self._decay if points.weights is None else points.weights
+        weights = self._pulls if points.weights is None else points.weights
         prepare = partial(
             self._session.prepare,
             *(self._scope, form.kernel, form.local, form.local),
@@ -218,7 +219,6 @@ class MiniBatchSOM:
             step=np.zeros(8, np.uint32),
             slabs=slabs,
             pulls=self._pulls,
-            decay=self._decay,
             weights=weights,
             **form.memory,
         )
