@@ -56,8 +56,7 @@ class Spool(Generic[T]):
     def __init__(self, items: Iterable[T] = (), packs: bool = True) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed when the spool goes
         weakref.finalize(self, self._file.close)
-        self._packs = packs
-        self.expected = self.nbytes = 0
+        self._packs, self.expected, self.nbytes = packs, 0, 0
         for item in items:
             self.add(item)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ _HEAD_BYTES = 256
 HD_HEIGHT = 720  # from which on films that name no matrix have BT.709's
 MOST_FPS = 1000
 MOST_PIXELS = 16_000**2  # about what FFmpeg allows
+MOST_STRETCH = Fraction(8)
 _RAW_RATE = 25
 _THREADS = 8
 _BT709, _BT601 = 1, 5
@@ -69,7 +71,8 @@ class Film:
             container = self._opened() if self.once else stack.enter_context(self._opened())
             stream = container.streams.video[0]
             self._length = _length(container, stream)
-            self.width, self.height = stream.width, stream.height
+            self._stretch = min(max(Fraction(stream.sample_aspect_ratio or 1), 1 / MOST_STRETCH), MOST_STRETCH)
+            self.width, self.height = math.ceil(stream.width * self._stretch), stream.height
             if not self.once:
                 first = next(self._decoded(container, stream), None)
                 if first is not None and first.rotation % 180:
@@ -94,13 +97,13 @@ class Film:
             for frame in self._decoded(container, stream):
                 now = end if frame.pts is None else Fraction(frame.pts * frame.time_base) - origin
                 if waiting is not None:
-                    yield Timed(waiting[0], max(now, waiting[0]), partial(_pixels, waiting[1]))
+                    yield Timed(waiting[0], max(now, waiting[0]), partial(_pixels, waiting[1], self._stretch))
                 waiting = now, frame
                 end = now + (Fraction(frame.duration * frame.time_base) if frame.duration else step)
             if waiting is None and not self._start:
                 raise FileError(f"cannot read {self._shown}: its video stream has no frames")
             if waiting is not None:
-                yield Timed(waiting[0], end, partial(_pixels, waiting[1]))
+                yield Timed(waiting[0], end, partial(_pixels, waiting[1], self._stretch))
             if self._length is not None and end + max(_SHORT, 3 * step / 2) < self._length and not self._damaged:
                 raise self._cut_off(end)
 
@@ -223,8 +226,8 @@ def _raw_options(raw: Any) -> dict[str, str]:
     return {"format": "rawvideo", "video_size": size, "pixel_format": RAW_FORMAT, "framerate": rate}
 
 
-def _pixels(frame: Any) -> npt.NDArray[np.uint8]:
-    """(H, W, 3), or (H, W, 4) where the film has alpha, upright."""
+def _pixels(frame: Any, stretch: Fraction) -> npt.NDArray[np.uint8]:
+    """(H, W, 3), or (H, W, 4) where the film has alpha, upright, its width times `stretch`."""
     alpha = any(component.is_alpha for component in frame.format.components)
     matrix = int(frame.colorspace)
     if matrix in _UNNAMED:
@@ -233,6 +236,7 @@ def _pixels(frame: Any) -> npt.NDArray[np.uint8]:
 
     exact = Interpolation.ACCURATE_RND | Interpolation.FULL_CHR_H_INT | Interpolation.BITEXACT
     converted = frame.reformat(
+        width=math.ceil(frame.width * stretch),
         format="rgba" if alpha else RAW_FORMAT,
         src_colorspace=matrix,
         src_color_range=frame.color_range,

@@ -86,13 +86,12 @@ class _Pictures:
         self._pictures, self._step = pictures, step
         self.alike = self.count is not None and len({getattr(each, "shape", id(each)) for each in pictures}) == 1
         self.ready = self.alike
-        self._first: list[Any] = []
         first = next(iter(pictures), None) if self.once or self.count is None or self.count else None
         if first is None:
             raise _no_frames(pictures)
-        if self.once:
-            self._first = [detached(first, "frames[0]")]
-        self.height, self.width = _pixels_of(self._first[0] if self._first else first, "frames[0]").shape[:2]
+        first = detached(first, "frames[0]") if self.once else first
+        self._first = [first] if self.once else []
+        self.height, self.width = _pixels_of(first, "frames[0]").shape[:2]
 
     def timed(self) -> Iterator[Timed]:
         end = Fraction(0)
@@ -162,10 +161,6 @@ class Frames:
         self.plays, self.once, self.alike = self._source.plays, self._source.once, self._source.alike
 
     @property
-    def _shown(self) -> str:
-        return params.shown(self._given)
-
-    @property
     def expected(self) -> int:
         count, seconds = self._source.expected, self._source.seconds
         if not seconds:
@@ -183,7 +178,7 @@ class Frames:
 
     def __len__(self) -> int:
         if self._source.count is None or self._fps or self._start or self._end:
-            raise TypeError(f"how many frames {self._shown} has is known when all were read")
+            raise TypeError(f"how many frames {params.shown(self._given)} has is known when all were read")
         return self._source.count
 
     def __iter__(self) -> Iterator[Frame]:
@@ -203,12 +198,11 @@ class Frames:
             if not (self._damaged and found):
                 raise
         if not found:
-            raise InvalidArgument(
-                f"{self._shown} has no frames from {float(self._start or 0):g} s on; allowed: a start before its end"
-            )
+            none = f"{params.shown(self._given)} has no frames from {float(self._start or 0):g} s on"
+            raise InvalidArgument(f"{none}; allowed: a start before its end")
 
     def __repr__(self) -> str:
-        return f"Frames({self._shown}: {self.width}x{self.height})"
+        return f"Frames({params.shown(self._given)}: {self.width}x{self.height})"
 
 
 def frames(
@@ -245,8 +239,8 @@ def frames(
     Frames
         An iterable of `Frame` (`pixels`, `delay_ms`), which every engine takes as a picture. Times are exact: their
         sum is rounded once. A film's colours are converted by its own matrix and range (BT.601 below 720 rows, else
-        BT.709, where it names none), it is turned upright, and alpha is kept. An APNG's default image that is no frame
-        is left out. Memory is bounded by a few frames.
+        BT.709, where it names none), it is turned upright, its pixels become square, and alpha is kept. An APNG's
+        default image that is no frame is left out. Memory is bounded by a few frames.
 
     Raises
     ------

@@ -40,9 +40,8 @@ def held(frames: Iterable[Frame], look_ahead: int, quality: int, queue: CommandQ
         exact = quality == 100 and channels < 4  # each pixel is shown as it came
         waiting: collections.deque[tuple[int, npt.NDArray[np.uint8] | None]] = collections.deque()
         with session.scope() as scope:
-            window, shown, stays = (
-                scope.empty(size) for size in (depth * pixels * channels, pixels * channels, pixels)
-            )
+            window, shown = scope.empty(depth * pixels * channels), scope.empty(pixels * channels)
+            stays = scope.empty(pixels)
             for number in itertools.count():
                 while len(waiting) < depth and (frame := next(source, None)) is not None:
                     place = (number + len(waiting)) % depth

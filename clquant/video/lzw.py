@@ -73,9 +73,7 @@ def blocks_of(frames: Sequence[Symbols], loss: int, session: Session) -> list[by
     near = np.concatenate(
         [near_colors(frame[2][: 1 << most], loss, frame[3]) for frame, most in zip(frames, bits, strict=True)]
     )
-    colors = np.zeros((len(frames), 256, 3), np.uint8)
-    for number, frame in enumerate(frames):
-        colors[number, : len(frame[2])] = frame[2]
+    colors = np.stack([np.pad(frame[2], ((0, 256 - len(frame[2])), (0, 0))) for frame in frames])
     count = len(frames)
     is_local = session.limits.local_memory >= 4 * TABLE_WORDS
     kernel = session.program(FILE, NEAR=NEAR, LOCAL_TABLE=int(is_local), **WEIGHTS).kernel("pack_lzw")

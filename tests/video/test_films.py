@@ -97,6 +97,20 @@ def test_films_are_turned_upright(tmp_path):
     assert pixels[:, 20:].min() > 200 > 55 > pixels[:, :12].max()
 
 
+def test_pixels_become_square(tmp_path):
+    picture = np.zeros((32, 48, 3), np.uint8)
+    picture[:, 24:] = 255
+    given = {"codec": "mpeg4", "format": "yuv420p"}
+    path = film(tmp_path / "a.mp4", [picture] * 2, **given, sample_aspect_ratio=Fraction(4, 3))
+    found = clquant.video.frames(path)
+    pixels = next(iter(found)).pixels
+    assert pixels.shape == (32, 64, 3) == (found.height, found.width, 3)
+    assert pixels[:, 36:].min() > 200 > 55 > pixels[:, :28].max()
+    assert next(iter(clquant.video.frames(path, size=32))).pixels.shape == (16, 32, 3)
+    absurd = film(tmp_path / "b.mp4", [picture] * 2, **given, sample_aspect_ratio=Fraction(1, 20))
+    assert clquant.video.frames(absurd).width == 48 // 8
+
+
 def timed(*times):
     return [Timed(Fraction(a), Fraction(b), lambda a=a: a) for a, b in itertools.pairwise(times)]
 
