@@ -30,8 +30,9 @@ inline int4 error_at(const reach_t *reach, int columns, int below)
 }
 
 /* One pass over rows rows.x to rows.y - 1 of a picture.
- * NDRange: 1-D, a work-item IN_TURNS tiles, guarded by their number `tiles`; `across` of them side by side. The tiles of
- * a work-item take a step in turns: a step waits for the one before, but not for those of other tiles.
+ * NDRange: 2-D, a work-item IN_TURNS tiles, guarded by their number `tiles`, `across` of them side by side, by the
+ * pictures, of rows.y rows each if there are several. The tiles of a work-item take a step in turns: a step waits for the
+ * one before, but not for those of other tiles.
  * image Sample [rows from rows.z on][width][CHANNELS]; output INDEX [rows from rows.w on][width]; extent: largest value
  * of each component; strength in 1/256. errors Error [SLOTS][span][tiles], with TILE_MAJOR [tiles][SLOTS][span]: a
  * tile's last rows of errors, row y in slot y modulo SLOTS, span = 2 + columns of a tile and its overlap + 2; 0 before a
@@ -44,6 +45,10 @@ __kernel void diffuse_tiles(DIFFUSION_PARAMETERS, __global Error *errors, int4 r
     const uint begin = IN_TURNS * (uint)get_global_id(0);
     if (begin >= tiles)
         return;
+    const size_t before = get_global_id(1) * (size_t)rows.y * width;
+    image += before * CHANNELS;
+    output += before;
+    errors += get_global_id(1) * SLOTS * span * tiles;
     const uint count = min((uint)IN_TURNS, tiles - begin);
     int left[IN_TURNS], top[IN_TURNS];
     for (uint t = 0; t < IN_TURNS; t++) {

@@ -27,7 +27,8 @@ PIXELS_PER_LAUNCH = 1 << 18
 class TileScan:
     """The scan's launches for the bands of one picture, top to bottom; device memory belongs to a scope.
 
-    Without `tile_size` the picture is one tile, whose first row is `first` in the picture of which it is a part.
+    Without `tile_size` the picture is one tile, whose first row is `first` in the picture of which it is a part. Tiles
+    may be of several `pictures` of one size below each other.
     """
 
     def __init__(
@@ -38,11 +39,12 @@ class TileScan:
         picture: Picture,
         given: DiffusionParams,
         first: int = 0,
+        pictures: int = 1,
     ) -> None:
         self._session, self._on_device, self._given, self._width = session, on_device, given, picture.width
-        self._first = first
+        self._first, self._pictures = first, pictures
         whole = given.tile_size is None
-        self.rows = given.tile_size or 1
+        self.rows = picture.height if pictures > 1 else given.tile_size or 1
         self.overlap = 0 if whole else OVERLAP
         self._side = given.tile_size or max(picture.height, picture.width)
         self._across = -(-picture.width // self._side)
@@ -76,9 +78,10 @@ class TileScan:
     def step(self, session: runtime.Session, scope: runtime.Scope, band: Portion) -> None:  # noqa: ARG002
         """Queue a band."""
         if self._state is None:
-            tiles = self._across * -(-(band.row1 - band.row0) // self._side)
-            errors = scope.zeros(self._error_bytes(tiles))
-            self._queue(tiles, errors, band, (band.row0, band.row1, band.first, band.row0))
+            rows = (band.row1 - band.row0) // self._pictures
+            tiles = self._across * -(-rows // self._side)
+            errors = scope.zeros(self._error_bytes(tiles * self._pictures))
+            self._queue(tiles, errors, band, (band.row0, band.row0 + rows, band.first, band.row0))
             return
         rows = max(1, PIXELS_PER_LAUNCH // self._width)
         for row in range(band.row0, band.row1, rows):
@@ -91,8 +94,8 @@ class TileScan:
         group = session.work_group_size(self._kernel, wanted)
         session.launch(
             self._kernel,
-            -(-tiles // self._in_turns),
-            group,
+            (-(-tiles // self._in_turns), self._pictures),
+            (group, 1),
             **self._given.arguments(self._on_device, self._form, band.pixels, band.out),
             errors=errors,
             rows=int4(rows),

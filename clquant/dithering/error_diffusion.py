@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy.typing as npt
 
@@ -130,6 +130,7 @@ class Diffused(flow.Scan):
     palette: Palette
     color_space: str
     diffusion: ErrorDiffusion
+    pictures: int = 1
 
     max_side = MAX_SIDE
 
@@ -148,6 +149,10 @@ class Diffused(flow.Scan):
         """Pixels outside a tile from which it is scanned."""
         return diffusion_tiles.OVERLAP
 
+    def stacked(self, count: int) -> Diffused | None:
+        """Return the job of pictures below each other, in tiles."""
+        return None if self.is_serial else replace(self, pictures=count)
+
     def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
         """Indices (H, W)."""
         return (picture.height, picture.width), self.palette.index_dtype
@@ -160,7 +165,7 @@ class Diffused(flow.Scan):
         with open_palette(session, self.palette, given.space, searches(session, picture)) as on_device:
             scan: StripScan | TileScan | WaveScan
             if given.serpentine or given.tile_size is not None:
-                scan = TileScan(session, scope, on_device, picture, given, picture.origin[0])
+                scan = TileScan(session, scope, on_device, picture, given, picture.origin[0], self.pictures)
             else:
                 form = given.form(session, FORMS)
                 scan = form.launchers[0](session, scope, on_device, picture, given, form)

@@ -140,6 +140,10 @@ class Map(Job):
         """Whether a portion depends on all those above it."""
         return False
 
+    def stacked(self, count: int) -> Map | None:  # noqa: ARG002
+        """Return the job of `count` pictures of one size below each other, each mapped on its own, if there is one."""
+        return None
+
     def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
         """Return shape and dtype of a picture's result; here 8 bits for each of its values."""
         return picture.shape, np.uint8

@@ -29,6 +29,10 @@ class Nearest(flow.Map):
     color_space: str
     metric: str = "l2"
 
+    def stacked(self, count: int) -> Nearest | None:  # noqa: ARG002
+        """Return this job where a pixel's entry depends on nothing else."""
+        return self if self.grid == 1 else None
+
     def result(self, picture: Picture) -> tuple[tuple[int, ...], npt.DTypeLike]:
         """Indices (H, W)."""
         params.choice("color_space", self.color_space, spaces.NAMES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,23 +24,28 @@ from clquant.runtime import CommandQueue, ProgressCallback
 
 
 def predict_changes(
-    pixels: npt.NDArray[np.uint8],
+    frames: Sequence[npt.NDArray[np.uint8]],
     palette: Palette,
     stays: npt.NDArray[np.bool_],
     *,
     color_space: str = "srgb",
     dither: Any = None,
     queue: CommandQueue | None = None,
-) -> tuple[tuple[slice, slice], npt.NDArray[np.unsignedinteger[Any]]]:
-    """Map the part of a frame that decides its new pixels; return the part and its indices, as `predict` gives them."""
+) -> tuple[tuple[slice, slice], Sequence[npt.NDArray[np.unsignedinteger[Any]]]]:
+    """Map the part of frames that decides pixels that do not stay in all; return the part, and each frame's indices."""
     job = _job(palette, color_space, "l2", dither)
     part = slice(None), slice(None)
     if isinstance(job, flow.Map) and not job.is_serial:
         places = zip(bounds(~stays), stays.shape, strict=True)
         rows, columns = (job.around(place.start, place.stop, length) for place, length in places)
         part = slice(*rows), slice(*columns)
-    image = np.ascontiguousarray(pixels[part])
-    return part, quantize(image, palette, color_space=color_space, dither=dither, queue=queue).host_indices()
+    images = [np.ascontiguousarray(frame[part]) for frame in frames]
+    stacked = job.stacked(len(images)) if isinstance(job, flow.Map) and len(images) > 1 else None
+    if stacked is not None:
+        found = flow.run(stacked, np.concatenate(images), queue=queue)
+        return part, found.reshape(len(images), *images[0].shape[:2])
+    how: Any = {"color_space": color_space, "dither": dither, "queue": queue}
+    return part, [quantize(image, palette, **how).host_indices() for image in images]
 
 
 def _job(palette: Palette, color_space: str, metric: str, dither: Any) -> flow.Map | Ditherer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import itertools
 import numbers
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
     from clquant.kmeans import KMeansPalette
 
 MOST_LOSS = 100
-_MAPPED_AT_A_TIME = 4
+# Of frames that a GPU maps in one launch, and launches at a time: a tile of a dither takes it as long as all tiles.
+_MAPPED_BYTES, _LAUNCHES = 1 << 25, 2
 
 
 def animate(
@@ -263,12 +265,13 @@ class Reduction:
         """Yield each frame in its palette."""
         before: IndexedImage | None = None
         # A CPU is busy with one frame, and the caller's own ditherer may keep something from call to call.
-        is_cpu, is_own = open_session(self.queue).limits.is_cpu, not isinstance(self.dither, str | bool | None)
-        most = 1 if is_cpu or is_own else _MAPPED_AT_A_TIME
-        for number, (job, part, indices) in enumerate(ordered(self._mapped, self._jobs(), most)):
+        alone = open_session(self.queue).limits.is_cpu or not isinstance(self.dither, str | bool | None)
+        most = 1 if alone else max(_MAPPED_BYTES // (self.size[0] * self.size[1] * self.channels), 1)
+        launches = ordered(self._mapped, self._together(most), 1 if alone else _LAUNCHES)
+        for number, (job, part, indices) in enumerate(itertools.chain.from_iterable(launches)):
             if before is not None and job.follows:
                 whole = before.host_indices()
-                if part is not None:
+                if not job.held.stays.all():
                     whole = whole.copy()
                     np.copyto(whole[part], indices, where=~job.held.stays[part])
                 indices = whole
@@ -276,6 +279,12 @@ class Reduction:
             delay_ms = min(max(job.held.frame.delay_ms, DELAYS_MS[0]), DELAYS_MS[1])
             yield Made(before, self.delay_ms or delay_ms, job.kept)
             self.report.report(self.looked + number + 1, self.looked + max(self.looked or self.expected, number + 1))
+
+    def _together(self, most: int) -> Iterator[list[_Job]]:
+        """Yield up to `most` frames of as many channels in one palette."""
+        for _, alike in itertools.groupby(self._jobs(), lambda job: (job.palette, job.held.frame.pixels.shape)):
+            while jobs := list(itertools.islice(alike, most)):
+                yield jobs
 
     def _jobs(self) -> Iterator[_Job]:
         """Yield each frame with its palette."""
@@ -300,16 +309,16 @@ class Reduction:
             yield _Job(held_frame, palette, follows, kept)
             before = palette
 
-    def _mapped(self, job: _Job) -> tuple[_Job, tuple[slice, slice] | None, npt.NDArray[Any]]:
-        """Map a frame, or what is new in it, if anything is: the part of it that was mapped, and its indices."""
+    def _mapped(self, jobs: list[_Job]) -> list[tuple[_Job, tuple[slice, ...], Any]]:
+        """Map what is new in frames, if anything is: with each the part of it that was mapped, and its indices."""
         queue = self.queue and thread_queue(self.queue)
-        how: Any = {"color_space": self.color_space, "dither": self.dither, "queue": queue}
-        pixels, stays = job.held.frame.pixels, job.held.stays
-        if not job.follows:
-            return job, (slice(None), slice(None)), verbs.quantize(pixels, job.palette, **how).host_indices()
+        each = (job.held.stays if job.follows else np.zeros_like(job.held.stays) for job in jobs)
+        stays = functools.reduce(np.logical_and, each)
         if stays.all():
-            return job, None, np.empty((0, 0), np.uint8)
-        return job, *verbs.predict_changes(pixels, job.palette, stays, **how)
+            return [(job, (), None) for job in jobs]
+        how: Any = {"color_space": self.color_space, "dither": self.dither, "queue": queue}
+        part, found = verbs.predict_changes([job.held.frame.pixels for job in jobs], jobs[0].palette, stays, **how)
+        return [(job, part, indices) for job, indices in zip(jobs, found, strict=True)]
 
     def packing(self) -> Packing:
         """The packing of a GIF's pixels."""

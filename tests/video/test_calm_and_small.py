@@ -123,8 +123,14 @@ def test_kept_frames_come_again(few, most, rng, monkeypatch):
     assert len(calls) == (2 if few == most == 0 else 1)
 
 
+@pytest.mark.parametrize("together", [0, 1, 3])
 @pytest.mark.parametrize("dither", [None, "leaky", "bayer8", "floyd-steinberg"])
-def test_what_changes_gets_what_its_whole_frame_would(dither, sample):
+def test_what_changes_gets_what_its_whole_frame_would(dither, together, sample, monkeypatch):
+    """A frame at a time, as CPUs do it, or several in a launch and two launches at a time, as GPUs do it."""
+    if together:
+        gpu = SimpleNamespace(limits=SimpleNamespace(is_cpu=False))
+        monkeypatch.setattr(animator, "open_session", lambda _: gpu)
+        monkeypatch.setattr(animator, "_MAPPED_BYTES", together * 150 * 280 * 3)
     background = np.ascontiguousarray(sample[:150, :280])
     frames = []
     for number, (y, x) in enumerate([(60, 62), (70, 190), (140, 272), (0, 0)]):
@@ -140,7 +146,7 @@ def test_what_changes_gets_what_its_whole_frame_would(dither, sample):
 
 
 def test_frames_mapped_side_by_side_are_the_same(noisy, queue, monkeypatch):
-    """As many at a time as on a GPU, on queues of their own."""
+    """On queues of their own."""
     given = {"quality": 90, "dither": "leaky", "queue": queue}
     expected = clquant.animate(noisy, 64, **given).to_bytes("GIF")
     gpu = SimpleNamespace(limits=SimpleNamespace(is_cpu=False))
