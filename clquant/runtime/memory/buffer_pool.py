@@ -57,9 +57,7 @@ class BufferPool:
 
     @staticmethod
     def rounded(nbytes: int) -> int:
-        """The size to allocate, so that jobs of nearly the same size share buffers: at most an eighth more, below
-        `SMALLEST` a power of two from `LEAST` on.
-        """
+        """Round a size up by an eighth at most, or to a small power of two: jobs of like sizes share buffers."""
         if nbytes < SMALLEST:
             return max(LEAST, 1 << (nbytes - 1).bit_length())
         step = 1 << (nbytes.bit_length() - 4)

@@ -164,10 +164,7 @@ class Scope:
         return buffer
 
     def upload(self, array: npt.NDArray[Any]) -> cl.Buffer:
-        """Make a read-only buffer of a C-contiguous array, which must not change before the scope ends.
-
-        It wraps the array's memory if host and device share that.
-        """
+        """Make a read-only buffer of, or around, a C-contiguous array, which must not change before the scope ends."""
         if array.size == 0:
             return self.empty(1)
         if self._limits.unified_memory and array.nbytes <= SMALL_BYTES:

@@ -82,10 +82,7 @@ def full_source(file: str, constants: Constants) -> str:
 
 
 def cache_folder() -> pathlib.Path | None:
-    """Return the folder of compiled programs: `CLQUANT_CACHE_DIR`, else the system's cache folder; None turns it off.
-
-    `CLQUANT_CACHE_DIR` set to an empty string turns the cache off.
-    """
+    """Return the folder of compiled programs: `CLQUANT_CACHE_DIR`, None if that is empty; else the system's cache."""
     named = os.environ.get(CACHE_VARIABLE)
     if named is not None:
         return pathlib.Path(named) if named else None
