@@ -85,7 +85,7 @@ def test_gray_alpha_and_fixed_colors(queue, sample):
 
 
 def test_weights_histograms_and_quality(queue, sample):
-    image = np.ascontiguousarray(sample[::6, ::6])
+    image = np.ascontiguousarray(sample[::12, ::12])
     learner = KMeansPalette(24, color_format="rgb444", queue=queue).fit(image)
     counted = KMeansPalette(24, color_format="rgb444", queue=queue).fit_histogram(ColorHistogram.of(image, queue=queue))
     assert learner.palette_ == counted.palette_

@@ -210,8 +210,8 @@ def test_a_picture_that_is_there_goes_on_in_fewer_parts(session: runtime.Session
 
 def test_fit_predict_copies_the_picture_once(session: runtime.Session, rng: np.random.Generator) -> None:
     pixels = photo(rng)
-    model = KMeansPalette(12, queue=session.queue)
-    expected = KMeansPalette(12, queue=session.queue).fit(pixels)
+    model = KMeansPalette(12, max_iter=2, swap_rounds=1, queue=session.queue)
+    expected = KMeansPalette(12, max_iter=2, swap_rounds=1, queue=session.queue).fit(pixels)
     indices = expected.predict(pixels)
     copied: list[tuple[int, int]] = []
     original = runtime.Scope.begin_upload

@@ -283,7 +283,7 @@ def test_holes_in_later_frames_alone_stay_holes(rng):
 
 
 def test_opaque_frames_before_holes_get_255_colours(rng, tmp_path):
-    full = rng.integers(0, 256, (40, 40, 4), np.uint8)
+    full = rng.integers(0, 256, (24, 24, 4), np.uint8)
     full[:, :, 3] = 255
     holed = full.copy()
     holed[5:9, 5:9] = 0
