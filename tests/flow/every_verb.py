@@ -16,11 +16,11 @@ from clquant.estimator import Estimator
 PICTURE = np.random.default_rng(7).integers(0, 9, (96, 48, 3)).astype(np.uint8) * np.uint8(31)
 SIX = clquant.Palette([(0, 0, 0), (255, 255, 255), (200, 30, 30), (30, 200, 30), (30, 30, 200), (128, 128, 128)])
 ENGINES: dict[str, Callable[[], Any]] = {
-    "KMeansPalette": lambda: clquant.KMeansPalette(5),
+    "KMeansPalette": lambda: clquant.KMeansPalette(5, max_iter=3, swap_rounds=1),
     "NeuQuantCL": lambda: clquant.NeuQuantCL(5),
     "PinwheelHalftoner": lambda: clquant.PinwheelHalftoner(8, palette=SIX),
     "QuadtreeBuilder": lambda: clquant.QuadtreeBuilder(30),
-    "SpatialPalette": lambda: clquant.SpatialPalette(4, rounds=1),
+    "SpatialPalette": lambda: clquant.SpatialPalette(3, rounds=1),
     "TilePalettes": lambda: clquant.TilePalettes(2, 4),
     "VQCodec": lambda: clquant.VQCodec(9, refine=0, max_iter=3),
     "ColorHistogram": lambda: clquant.ColorHistogram,
