@@ -6,7 +6,7 @@
  * blocks and squared errors are bounded by the host: LARGEST^2 K W < 2^63. So sums of weighted components times 256,
  * and the errors, are exact in 64 bits.
  *
- * Constants: P, Q, C, ALIGNED, DEEP, WEIGHTED (training/block.h); LARGEST (of components), RUN (training/accumulate.h).
+ * Constants: P, Q, C, ALIGNED, DEEP, WEIGHTED (training/block.h); LARGEST (of components).
  * Sizes that all kernels share: `capacity`, codewords there is room for; `parts`, tables of sums; `pieces`, of the set.
  * Layouts: codebooks capacity x K. sums: parts x HALVES x capacity x (K + 1) sum_t, the last column for weights.
  * totals: capacity x (K + 1) ulong, likewise. worst: pieces x capacity uint. state: 3 ulong (DEAD, ERROR, RMS).

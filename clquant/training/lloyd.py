@@ -34,10 +34,7 @@ _SQUARES, _BLOCKS_PER_SQUARE = 16384, 64  # partial sums per piece at most; bloc
 _STATE_GROUP, _FOLD_GROUP = 256, 32
 PLACE_BITS = 22  # of a block's number within its piece, beside its level, in cl/training/lloyd.cl
 PLACE_MASK = (1 << PLACE_BITS) - 1
-RUN = 64  # blocks in the order of codewords that a work-item adds up
-_MOST_ALONE, _MOST_COMPONENTS = 1 << 16, 1 << 20  # blocks, and their components, that are added without sorting
-_EACH, _MANY_EACH = 16, 64  # blocks that a work-item counts; of many blocks where there are many codewords
-_MANY, _MANY_BINS, _MOST_BINS = 1 << 20, 1024, 8192  # the last: codewords up to which groups count by themselves first
+_MOST_EACH, _MOST_BINS = 8, 8192  # blocks of a work-item that sorts and adds them; codewords by which they are sorted
 _SUM_GROUP = 256
 
 
@@ -68,7 +65,7 @@ class Lloyd:
         self._session, self._scope, self._blocks, self._words = session, scope, blocks, words
         self._total_weight = blocks.total_weight if total_weight is None else total_weight
         form, capacity, shape = session.choose(SUMS), words.capacity, blocks.shape
-        constants = {**shape.constants(), "LARGEST": shape.largest, "RUN": RUN, **form.constants}
+        constants = {**shape.constants(), "LARGEST": shape.largest, **form.constants}
         self._program = session.program(form.file, **constants, WEIGHTED=int(blocks.weights is not None))
         self.totals, self._errors = scope.empty(8 * capacity * (shape.components + 1)), scope.empty(8 * capacity)
         self._worst, self._state = scope.empty(4 * capacity * len(blocks.pieces)), scope.zeros(8 * _STATE)
@@ -111,40 +108,29 @@ class Lloyd:
         }
 
     def _sum_tables(self) -> dict[str, Any]:
-        """The tables of sums, and how many there are; without several, also what blocks are sorted with."""
+        """The tables of sums, and how many there are."""
         blocks, scope, limits, capacity = self._blocks, self._scope, self._session.limits, self._words.capacity
         halves = 2 if blocks.weights is not None or blocks.shape.is_deep else 1
         each, parts = 4 * halves * capacity * (blocks.shape.components + 1), 1
         if self._in_parts:
             parts = max(1, min(limits.compute_units, limits.max_alloc // each, blocks.count // capacity))
-        else:
-            largest = max(piece.count for piece in blocks.pieces)
-            self._sorting = {"order": scope.empty(8 * largest), "ranks": scope.empty(4 * largest)}
-            self._sorting |= {"counts": scope.zeros(4 * capacity), "starts": scope.empty(4 * capacity)}
         return {"parts": np.uint32(parts), "sums": scope.zeros(parts * each)}
 
-    def _prepare_sums(self, piece: Piece, own: dict[str, Any]) -> list[PreparedLaunch]:
-        """The launches that add up a piece, in order; `own` are its arguments by their names."""
+    def _prepare_sums(self, piece: Piece, own: dict[str, Any]) -> PreparedLaunch:
+        """The launch that adds up a piece; `own` are its arguments by their names."""
         if self._in_parts:
             parts = int(self._known["parts"])
-            return [self.prepare("vq_accumulate_parts", parts, 1, share=np.uint32(-(-piece.count // parts)), **own)]
-
-        def prepared(name: str, items: int, **more: object) -> PreparedLaunch:
-            return self.prepare(name, items, self.lanes(name, _SUM_GROUP), **{**own, **self._sorting, **more})
-
-        shape, capacity = self._blocks.shape, self._words.capacity
-        if piece.count * shape.components <= _MOST_COMPONENTS and piece.count <= _MOST_ALONE:
-            return [prepared("vq_accumulate", piece.count * shape.words, run=np.uint32(1))]
-        within = capacity <= min(_MOST_BINS, self._session.limits.local_memory // 8)
-        bins = {"bins": np.uint32(capacity if within else 0), "own": LocalMemory(4 * capacity if within else 4)}
-        each = _MANY_EACH if piece.count >= _MANY and capacity > _MANY_BINS else _EACH
-        lanes = self.lanes("vq_starts", _SUM_GROUP)
-        return [
-            prepared("vq_count", -(-piece.count // each), each=np.uint32(each), **bins),
-            prepared("vq_starts", lanes, sums=LocalMemory(4 * lanes)),
-            prepared("vq_order", piece.count),
-            prepared("vq_accumulate", -(-piece.count // RUN) * shape.words, run=np.uint32(RUN)),
-        ]
+            return self.prepare("vq_accumulate_parts", parts, 1, share=np.uint32(-(-piece.count // parts)), **own)
+        limits, capacity = self._session.limits, self._words.capacity
+        lanes = self.lanes("vq_accumulate", _SUM_GROUP, 8 + 6 * _MOST_EACH)
+        each = max(1, min(_MOST_EACH, piece.count // (lanes * limits.compute_units)))
+        local = {"ranks": 2 * lanes * each, "order": 4 * lanes * each, "room": 8 * lanes}
+        fits = capacity <= _MOST_BINS and 4 * capacity + sum(local.values()) <= limits.local_memory
+        bins = capacity if fits else 0
+        rooms = {name: LocalMemory(nbytes) for name, nbytes in {**local, "own": 4 * max(1, bins)}.items()}
+        groups = -(-piece.count // (lanes * each))
+        numbers = {"each": np.uint32(each), "bins": np.uint32(bins)}
+        return self.prepare("vq_accumulate", groups * lanes, lanes, **numbers, **rooms, **own)
 
     def _of_piece(self, number: int, piece: Piece) -> dict[str, Any]:
         """Kernel arguments of a piece, by name."""
@@ -195,9 +181,8 @@ class Lloyd:
         """Queue what fills `totals` and the codewords' errors, and empties the worst blocks."""
         for search in self._searches:
             self._words.search.queue_search(search)
-        for accumulations, fold in zip(self._accumulations, self._folds, strict=True):
-            for accumulation in accumulations:
-                accumulation.queue()
+        for accumulation, fold in zip(self._accumulations, self._folds, strict=True):
+            accumulation.queue()
             fold.queue()
 
     def _queue_worst(self) -> None:
