@@ -8,7 +8,6 @@
 #include "common/kmeans_plus_plus.h"
 #include "common/compile_hints.h"
 #include "common/group_sums.h"
-
 #include "kmeans/weights.h"
 
 #define BLOCK 128
@@ -26,14 +25,18 @@ ulong drawn_target(uint first, uint j, uint count, ulong total, uint2 key)
 uint point_above(__global const Weight *weights, __global const float *distances, uint n, uint i, ulong passed,
                  ulong target)
 {
-    while (i + 4 < n) {
-        const ulong4 mass = convert_ulong4(vload4(0, weights + i));
-        const ulong4 parts = mass * convert_ulong4(convert_uint4(vload4(0, distances + i)));
-        const ulong four = parts.x + parts.y + parts.z + parts.w;
-        if (passed + four > target)
+    while (i + 16 < n) {
+        ulong some = 0;
+#pragma unroll
+        for (uint v = i; v < i + 16; v += 4) {
+            const ulong4 mass = convert_ulong4(vload4(0, weights + v));
+            const ulong4 parts = mass * convert_ulong4(convert_uint4(vload4(0, distances + v)));
+            some += parts.x + parts.y + parts.z + parts.w;
+        }
+        if (passed + some > target)
             break;
-        passed += four;
-        i += 4;
+        passed += some;
+        i += 16;
     }
     for (; i + 1 < n; i++) {
         passed += (ulong)weights[i] * (uint)distances[i];
@@ -55,10 +58,8 @@ __kernel SMALL void seed_round(__global const float *points, uint stride, __glob
                                __global float *distances, __global ulong *block_sums, __local ulong *partial)
 {
     __local float here[DIMS][AT_ONCE];
-    const uint first = drawn.x;
-    const uint count = drawn.y;
-    const uint lid = get_local_id(0);
-    const uint size = get_local_size(0);
+    const uint first = drawn.x, count = drawn.y;
+    const uint lid = get_local_id(0), size = get_local_size(0);
     __global const float *before = distances + (size_t)drawn.z * blocks * BLOCK;
     __global float *now = distances + (size_t)(1 - drawn.z) * blocks * BLOCK;
     __global const ulong *sums = block_sums + drawn.z * blocks;
@@ -69,8 +70,7 @@ __kernel SMALL void seed_round(__global const float *points, uint stride, __glob
     do {
         const uint some = min(count - done, (uint)AT_ONCE);
         const Run own = own_run(some);
-        ulong total;
-        ulong sum = 0;
+        ulong total, sum = 0;
         for (uint b = run.first; b < run.end && count > 0; b++)
             sum += sums[b];
         sum_before(&sum, &total, 1, partial);
