@@ -42,6 +42,7 @@ inline int4 error_at(const reach_t *reach, int columns, int below)
 __kernel void diffuse_tiles(DIFFUSION_PARAMETERS, __global Error *errors, int4 rows, int width, int side, int overlap,
                             int across, int span, uint tiles)
 {
+    const Entries found = entries_from(entries, n_entries);
     const uint begin = IN_TURNS * (uint)get_global_id(0);
     if (begin >= tiles)
         return;
@@ -70,10 +71,11 @@ __kernel void diffuse_tiles(DIFFUSION_PARAMETERS, __global Error *errors, int4 r
                 const reach_t *reach = &around;
                 for (int below = 0; below < SLOTS; below++)
                     around.row[below] = ((long)((y + SLOTS - below) % SLOTS) * span + 2) * PITCH(tiles) + first;
-                const int shown = v >= overlap && column >= overlap && column - overlap < side;
-                const long to = shown ? (long)(y - rows.w) * width + x : -1;
-                const size_t from = (size_t)(y - rows.z) * width + x;
-                const int4 error = diffuse(DIFFUSION_ARGUMENTS, from, to, ARRIVING);
+                int4 error;
+                const int4 color = load_pixel(image, (size_t)(y - rows.z) * width + x);
+                const int entry = choose(CHOICE_ARGUMENTS, &found, color, ARRIVING, &error);
+                if (v >= overlap && column >= overlap && column - overlap < side)
+                    output[(size_t)(y - rows.w) * width + x] = (INDEX)entry;
                 errors[around.row[0] + column * (long)PITCH(tiles)] = convert_error(error);
             }
         }

@@ -25,6 +25,7 @@ inline int4 error_at(const reach_t *reach, int columns, int below)
  * 1/256. errors Error [2 + rows][2 + width + 2]: two rows above the image, two columns of 0 on each side. */
 __kernel void diffuse_wave(DIFFUSION_PARAMETERS, __global Error *errors, int rows, int width, int wave, int first_tile)
 {
+    const Entries found = entries_from(entries, n_entries);
     const int tile_row = first_tile + (int)get_group_id(0);
     const int x0 = (wave - 2 * tile_row) * COLUMNS;
     for (int step = 0; step < COLUMNS; step++) {
@@ -35,7 +36,9 @@ __kernel void diffuse_wave(DIFFUSION_PARAMETERS, __global Error *errors, int row
                 __global Error *here = errors + (long)(row + 2) * (width + 4) + x + 2;
                 const reach_t around = {here, width + 4}, *reach = &around;
                 const long at = (long)row * width + x;
-                *here = convert_error(diffuse(DIFFUSION_ARGUMENTS, at, at, ARRIVING));
+                int4 error;
+                output[at] = (INDEX)choose(CHOICE_ARGUMENTS, &found, load_pixel(image, at), ARRIVING, &error);
+                *here = convert_error(error);
             }
         }
         barrier(CLK_GLOBAL_MEM_FENCE);

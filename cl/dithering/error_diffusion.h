@@ -5,19 +5,21 @@
  * times errors; it is within 0..extent, so an error is at most 2048, |s| at most 48 * 2048, and strength * s < 2^25. Of
  * 16-bit values an error is at most 131070, and strength * s < 2^31.
  *
- * Entries far from a pixel's colour have a penalty, and no more of an error is passed on than its entry's bound: errors of a
- * region that the palette lacks draw no specks in others.
+ * Entries far from a pixel's colour have a penalty, and no more of an error is passed on than its entry's bound: errors
+ * of a region that the palette lacks draw no specks in others.
  *
- * Constants: dithering/reach.h's; SEARCH, how entries are found: IN_CELLS by mapping/nearest.h; IN_LANES, candidates in the lanes of a vector,
- * for CPUs; IN_TABLE, where errors are plain, the nearest entries of all opaque colours in a table
- * (mapping/plain_table.cl), for GPUs; BY_THRESHOLD, of gray pictures and a palette of 255 times black, then white: white above
- * 128 (of 16-bit values, nearest). DIVISOR; PLAIN_ERRORS; mapping/nearest.h's. Scans have ARRIVING besides, an
- * expression: s by weights and error_at(reach, columns ahead, rows below), the error of the pixel which gives that share.
+ * Constants: dithering/reach.h's; SEARCH, how entries are found: IN_CELLS by mapping/nearest.h; IN_LANES, candidates in
+ * the lanes of a vector, for CPUs; for GPUs, where errors are plain, IN_TABLE, the nearest entries of all opaque colours
+ * in a table (mapping/plain_table.cl), and OF_FEW, one by one (dithering/reach.h); BY_THRESHOLD, of gray pictures and a
+ * palette of 255 times black, then white: white above 128 (of 16-bit values, nearest). DIVISOR; PLAIN_ERRORS;
+ * mapping/nearest.h's. Scans have ARRIVING besides, an expression: s by weights and error_at(reach, columns ahead, rows
+ * below), the error of the pixel which gives that share.
  */
 #define IN_CELLS 0
 #define IN_LANES 1
 #define IN_TABLE 2
 #define BY_THRESHOLD 3
+#define OF_FEW 4
 
 #if SEARCH == IN_LANES
 #include "mapping/candidates_lanes.h"
@@ -55,8 +57,6 @@ int nearest_entry(int4 point, int4 color, SEARCH_PARAMETERS)
 }
 #endif
 
-#include "dithering/reach.h"
-
 /* Errors as they are kept. */
 #if BITS == 16
 typedef int4 Error;
@@ -66,47 +66,54 @@ typedef short4 Error;
 #define convert_error convert_short4
 #endif
 
+/* What scans read of entries, one after the other in memory. */
+#ifndef ENTRIES
+#define ENTRIES __global const Error *
+#endif
+typedef struct {
+    ENTRIES values;
+    ENTRIES points;
+    ENTRIES most; /* that is passed on of an error */
+} Entries;
+
+Entries entries_from(ENTRIES first, int n_entries)
+{
+    const Entries found = {first, first + n_entries, first + 2 * n_entries};
+    return found;
+}
+
+#define REACH_POINTS ENTRIES
+#include "dithering/reach.h"
+
+#define CHOICE_PARAMETERS                                                                                              \
+    SEARCH_PARAMETERS, __global const uint *within, int n_entries, int speck, int4 extent, int strength
+#define CHOICE_ARGUMENTS SEARCH_ARGUMENTS, within, n_entries, speck, extent, strength
 #define DIFFUSION_PARAMETERS                                                                                           \
-    SEARCH_PARAMETERS, __global const int4 *bounds, int n_entries, int speck, int4 extent, int strength,               \
-        __global const Sample *image, __global INDEX *output
-#define DIFFUSION_ARGUMENTS SEARCH_ARGUMENTS, bounds, n_entries, speck, extent, strength, image, output
+    CHOICE_PARAMETERS, __global const Error *entries, __global const Sample *image, __global INDEX *output
 
-/* A pixel's colour with what arrives; errors are of it. */
-int4 value_with(int4 color, int4 sum, __global const int *tables, int4 extent, int strength)
+/* The entry chosen for a pixel's colour, and the error. Pixels of alpha 0 have no error and take none. */
+int choose(CHOICE_PARAMETERS, const Entries *entries, int4 color, int4 sum, int4 *error)
 {
+    *error = 0;
+    if (is_transparent(color, transparent, missing))
+        return max(transparent, 0);
     const int4 own = PLAIN_ERRORS ? color : space_coordinates(color, tables);
-    return clamp(own + strength * sum / (256 * DIVISOR), (int4)(0), extent);
-}
-
-int4 point_of(int4 value, __global const int *tables)
-{
-    return PLAIN_ERRORS ? space_coordinates(value, tables) : value;
-}
-
-/* What an entry leaves of a value. */
-int4 error_of(int4 value, int entry, __global const int4 *points, __global const int4 *colors,
-              __global const int4 *bounds)
-{
-    const int4 most = bounds[entry].xyyx;
-    return clamp(value - (PLAIN_ERRORS ? colors : points)[entry], -most, most);
-}
-
-/* Chooses the entry of the pixel `from` of the image, writes it to the place `to` of the output unless that is
- * negative, and returns the error. Pixels of alpha 0 have no error and take none. */
-int4 diffuse(DIFFUSION_PARAMETERS, size_t from, long to, int4 sum)
-{
-    const int4 color = load_pixel(image, from);
-    int entry = max(transparent, 0);
-    int4 error = 0;
-    if (!is_transparent(color, transparent, missing)) {
-        const int4 value = value_with(color, sum, tables, extent, strength);
-        const int4 point = point_of(value, tables);
-        entry = nearest_entry(point, PLAIN_ERRORS ? value : color, SEARCH_ARGUMENTS);
-        if (gap(color, colors[entry]) > speck)
-            entry = entry_in_reach(point, color, points, colors, n_entries, speck);
-        error = error_of(value, entry, points, colors, bounds);
+    const int4 value = clamp(own + strength * sum / (256 * DIVISOR), (int4)(0), extent);
+    const int4 point = PLAIN_ERRORS ? space_coordinates(value, tables) : value;
+#if SEARCH == OF_FEW
+    /* the nearest with the penalty is the nearest without it, unless that is a speck */
+    const int entry = entry_of_few(point, color, entries->points, n_entries, speck, PENALTY);
+    const int4 shown = convert_int4(entries->values[entry]), most = convert_int4(entries->most[entry]);
+#else
+    int entry = nearest_entry(point, PLAIN_ERRORS ? value : color, SEARCH_ARGUMENTS);
+    int4 shown = convert_int4((PLAIN_ERRORS ? entries->values : entries->points)[entry]);
+    int4 most = convert_int4(entries->most[entry]);
+    if (gap(color, convert_int4(entries->values[entry])) > speck) {
+        entry = entry_in_reach(point, color, entries->points, colors, within, n_entries, speck);
+        shown = convert_int4((PLAIN_ERRORS ? entries->values : entries->points)[entry]);
+        most = convert_int4(entries->most[entry]);
     }
-    if (to >= 0)
-        output[to] = (INDEX)entry;
-    return error;
+#endif
+    *error = clamp(value - shown, -most, most);
+    return entry;
 }

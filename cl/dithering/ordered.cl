@@ -74,8 +74,8 @@ Second second_of(int4 point, int4 color, int first, __global const int4 *points,
  * two, a permutation of 0..side^2 - 1, repeated over the picture; mixes (k, NEIGHBOURS); n_entries = k; speck: as
  * in dithering/reach.h; strength 0..256 scales the share of the second entry. */
 __kernel void dither_ordered(PALETTE_PARAMETERS, __global const Sample *pixels, __global INDEX *out, ulong n,
-                             __global const Mix *mixes, int n_entries, int speck, uint width, uint first_row,
-                             __global const int *mask, uint side, int strength)
+                             __global const Mix *mixes, __global const uint *within, int n_entries, int speck,
+                             uint width, uint first_row, __global const int *mask, uint side, int strength)
 {
     const uint column = (uint)get_global_id(0);
     const uint row = (uint)get_global_id(1);
@@ -90,7 +90,7 @@ __kernel void dither_ordered(PALETTE_PARAMETERS, __global const Sample *pixels, 
     const int4 point = space_coordinates(color, tables);
     int first = nearest_to_color(point, color, points, colors, PALETTE_CELLS);
     if (gap(color, colors[first]) > speck)
-        first = entry_in_reach(point, color, points, colors, n_entries, speck);
+        first = entry_in_reach(point, color, points, colors, within, n_entries, speck);
     const int values = (int)(side * side);
     const Second second = second_of(point, color, first, points, colors, mixes, speck, values, strength);
     const int number = mask[((first_row + row) & (side - 1)) * side + (column & (side - 1))];

@@ -104,9 +104,9 @@ Answer answer_of(int4 error, int4 color, int first, int off, __global const Mixe
 
 /* The answers for colours, into their slots. Loops are short so that searches of several colours overlap. */
 void answer(const uint *keys, uint n, __global uint *memo, int bits, __global const int4 *points,
-            __global const int4 *colors, __global const Mixes *mixes, int n_entries, int speck, int values,
-            int strength, __global const int *tables, __global const uint2 *spans, __global const short *blocks,
-            int4 grid, int shift)
+            __global const int4 *colors, __global const Mixes *mixes, __global const uint *within, int n_entries,
+            int speck, int values, int strength, __global const int *tables, __global const uint2 *spans,
+            __global const short *blocks, int4 grid, int shift)
 {
     int point[4][CHUNK], first[CHUNK], off[CHUNK];
     uint cells[CHUNK];
@@ -118,7 +118,7 @@ void answer(const uint *keys, uint n, __global uint *memo, int bits, __global co
         const int4 p = (int4)(point[0][i], point[1][i], point[2][i], point[3][i]);
         off[i] = gap(color, colors[first[i]]);
         if (off[i] > speck) {
-            first[i] = entry_in_reach(p, color, points, colors, n_entries, speck);
+            first[i] = entry_in_reach(p, color, points, colors, within, n_entries, speck);
             off[i] = gap(color, colors[first[i]]);
         }
     }
@@ -138,8 +138,9 @@ void answer(const uint *keys, uint n, __global uint *memo, int bits, __global co
  * the other arguments are those of dithering/ordered.cl. */
 __kernel void dither_ordered(LANE_PARAMETERS, __global const uchar *restrict pixels, __global INDEX *restrict out,
                              ulong n, __global uint *restrict memo, int memo_bits, __global const int4 *points,
-                             __global const int4 *colors, __global const Mixes *mixes, int n_entries, int speck,
-                             uint width, uint first_row, __global const int *mask, uint side, int strength)
+                             __global const int4 *colors, __global const Mixes *mixes, __global const uint *within,
+                             int n_entries, int speck, uint width, uint first_row, __global const int *mask, uint side,
+                             int strength)
 {
     const ulong run = (n + get_global_size(0) - 1) / get_global_size(0);
     const ulong end = min(n, run * (get_global_id(0) + 1));
@@ -156,8 +157,8 @@ __kernel void dither_ordered(LANE_PARAMETERS, __global const uchar *restrict pix
         uint i = 0;
         for (uint together = count; i < count; together = 1) {
             const uint unknowns = list_unknown(keys + i, together, memo, memo_bits, unknown);
-            answer(unknown, unknowns, memo, memo_bits, points, colors, mixes, n_entries, speck, (int)(side * side),
-                   strength, tables, LANE_CELLS);
+            answer(unknown, unknowns, memo, memo_bits, points, colors, mixes, within, n_entries, speck,
+                   (int)(side * side), strength, tables, LANE_CELLS);
             for (; i < count; i++) {
                 __global const uint *entry = memo + memo_slot(keys[i], memo_bits);
                 if (is_transparent(unpacked_color(keys[i]), transparent, missing)) {

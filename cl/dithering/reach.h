@@ -1,49 +1,67 @@
-/* What keeps dithers near a pixel's colour; after mapping/nearest.h. Kernels take bounds (entries) int4: the most of the
- * error that an entry passes on, of its first component and the alpha, of the others, and of the pinwheel's errors in
- * 1/16; n_entries; speck: entries with a larger `gap` to a pixel's colour are specks (clquant/dithering/bounds.py).
+/* What keeps dithers near a pixel's colour; after mapping/nearest.h. Kernels take n_entries; speck: entries with a
+ * larger `gap` to a pixel's colour are specks (clquant/dithering/bounds.py); within: mapping/within.h; and how much of
+ * an error each entry passes on at most.
  *
- * Constants: PENALTY, what is added to a speck's squared distance.
+ * Constants: PENALTY, what is added to a speck's squared distance; REACH_POINTS, a pointer to the entries' points where
+ * they are not int4 in global memory.
  */
+#include "mapping/within.h"
 
-/* Entries whose loads do not wait for each other. On CPUs a branch costs less than a gap with alpha. */
+#ifndef REACH_POINTS
+#define REACH_POINTS __global const int4 *
+#endif
+
+/* Entries whose loads do not wait for each other. */
 #ifdef FOR_CPUS
 #define AT_ONCE 1
 #else
 #define AT_ONCE 4
 #endif
-#define POINTS_ARE_VALUES (SPACE == 0 && !SPACE_ALPHA)
 
-/* The least distance of a point to the entries `first`, `first + step`, ..., of specks with the penalty; of equals the
- * lowest. */
-Squared least_in_reach(int4 point, int4 color, __global const int4 *points, __global const int4 *colors, int n_entries,
-                       int speck, int first, int step, int *nearest)
+/* The nearest of a few entries, at most 256, whose points are their values; `penalty` is added for specks. */
+int entry_of_few(int4 point, int4 color, REACH_POINTS points, int n_entries, int speck, int penalty)
 {
-    Squared least = MAX_SQUARED;
-    for (int i = first; i < n_entries; i += AT_ONCE * step) {
-        int4 at[AT_ONCE], value[AT_ONCE];
-        int entry[AT_ONCE];
-        for (int j = 0; j < AT_ONCE; j++) {
-            entry[j] = min(i + j * step, n_entries - 1);
-            at[j] = points[entry[j]];
-            value[j] = POINTS_ARE_VALUES ? at[j] : colors[entry[j]];
-        }
-        for (int j = 0; j < AT_ONCE; j++) {
-            Squared distance = squared(point - at[j]);
-            if (AT_ONCE == 1 && distance >= least)
-                continue;
-            distance += gap(color, value[j]) > speck ? PENALTY : 0;
-            *nearest = distance < least ? entry[j] : *nearest;
-            least = min(distance, least);
-        }
+    int best = INT_MAX;
+    for (int i = 0; i < n_entries; i++) {
+        const int4 other = convert_int4(points[i]);
+        const int distance = (int)squared(point - other) + (gap(color, other) > speck ? penalty : 0);
+        best = min(best, distance << 8 | i);
     }
-    return least;
+    return best & 255;
 }
 
-/* What a pixel shows in place of a speck: the entry nearest to a point with the penalty, the lowest of equals. */
-int entry_in_reach(int4 point, int4 color, __global const int4 *points, __global const int4 *colors, int n_entries,
-                   int speck)
+/* What a pixel shows in place of a speck: the entry nearest to a point with the penalty, the lowest of equals. All are
+ * compared only where a speck may win. */
+int entry_in_reach(int4 point, int4 color, REACH_POINTS points, __global const int4 *colors,
+                   __global const uint *within, int n_entries, int speck)
 {
-    int nearest = 0;
-    least_in_reach(point, color, points, colors, n_entries, speck, 0, 1, &nearest);
+    const int words = WORDS_OF(n_entries);
+    int nearest = 0, entry[AT_ONCE];
+    Squared least = MAX_SQUARED, distance[AT_ONCE];
+    uint next = bits_within(color, within, words, 0);
+    for (int word = 0; word < words; word++) {
+        uint bits = next;
+        next = word + 1 < words ? bits_within(color, within, words, word + 1) : 0;
+        while (bits) {
+            for (int j = 0; j < AT_ONCE; j++, bits &= bits - 1) {
+                entry[j] = bits ? entry_of(bits, word) : entry[0];
+                distance[j] = squared(point - convert_int4(points[entry[j]]));
+            }
+            for (int j = 0; j < AT_ONCE; j++)
+                if (distance[j] < least && (BITS == 8 || gap(color, colors[entry[j]]) <= speck)) {
+                    least = distance[j];
+                    nearest = entry[j];
+                }
+        }
+    }
+    if (least < PENALTY)
+        return nearest;
+    for (int i = 0; i < n_entries; i++) {
+        const Squared other = squared(point - convert_int4(points[i])) + PENALTY;
+        if (other < least || (other == least && i < nearest)) {
+            least = other;
+            nearest = i;
+        }
+    }
     return nearest;
 }

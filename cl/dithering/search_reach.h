@@ -4,7 +4,7 @@
  * Constants: those of mapping/nearest.h.
  */
 #include "mapping/nearest.h"
-#include "dithering/within.h"
+#include "mapping/within.h"
 
 /* What a pixel takes in place of a speck, which costs `penalty` more. point: -2 times the point to which `best` is
  * nearest, with the score `least`; barred: an entry that is not to be taken, or -1. */

@@ -17,7 +17,9 @@ from clquant.color import spaces
 from clquant.color.palette import Palette
 from clquant.color.spaces import Space
 from clquant.dithering import mixes
-from clquant.mapping.palette_on_device import PaletteOnDevice
+from clquant.mapping.palette_on_device import PaletteOnDevice, points_of
+from clquant.mapping.within import entries_within
+from clquant.runtime import Buffer
 
 SPECK = 60
 """Largest difference of a channel, in 8-bit levels, that is no speck whatever the palette."""
@@ -40,6 +42,8 @@ ALPHA_COARSE = 96
 """The mean spacing for which palettes with partly transparent entries are: those were learned of a picture."""
 PINWHEEL_SHARE, PINWHEEL_LEAST = 20, 640
 """Sixteenths of that distance that the pinwheel passes on of a component, and how much at least."""
+FEW = 16
+"""Most entries that GPUs compare in turn, sooner than they read a table, and search again in place of a speck."""
 FREE = 1 << 20
 """Stands for no bound."""
 
@@ -77,38 +81,30 @@ def speck(palette: Palette, space: Space) -> int:
     return SPECK * space.white // 255
 
 
-def on_the_device(on_device: PaletteOnDevice, plain: bool) -> dict[str, Any]:
-    """Kernel arguments of a palette's bounds, by name; `plain` as in `bounds`."""
+def entries(on_device: PaletteOnDevice, plain: bool) -> dict[str, Any]:
+    """Kernel arguments of `Entries` of `cl/dithering/error_diffusion.h`, by name; `plain` as in `bounds`."""
     palette, space = on_device.palette, on_device.space
-    found = on_device.cached(("bounds", plain), lambda: on_device.scope.copy_of(bounds(palette, space, plain)))
-    return {"bounds": found, **penalty(on_device)}
+
+    def send() -> Buffer:
+        rgba, dtype = palette.rgba(), np.int16 if space.bits == 8 else np.int32
+        most = bounds(palette, space, plain)[:, [0, 1, 1, 0]]
+        parts = np.stack([space.values(rgba), points_of(rgba, space), most])
+        return on_device.scope.copy_of(np.minimum(parts, np.iinfo(dtype).max).astype(dtype))
+
+    return {"entries": on_device.cached(("entries", plain), send), **penalty(on_device)}
+
+
+def is_few(on_device: PaletteOnDevice) -> bool:
+    """Whether GPUs take `entry_of_few` of `cl/dithering/reach.h`."""
+    return len(on_device.palette) <= FEW and on_device.points_are_colors
 
 
 def penalty(on_device: PaletteOnDevice) -> dict[str, Any]:
     """Kernel arguments that define a speck, by name."""
     palette, space = on_device.palette, on_device.space
-    found = on_device.cached("speck", lambda: speck(palette, space))
-    return {"n_entries": np.int32(len(palette)), "speck": np.int32(found)}
-
-
-@lru_cache(maxsize=32)
-def within(palette: Palette, space: Space) -> npt.NDArray[np.uint32]:
-    """`within` of `cl/dithering/within.h`, (axes, 256, words); any word where `speck` is white."""
-    most = speck(palette, space)
-    if most == space.white:
-        return np.zeros(1, np.uint32)
-    values = space.values(palette.rgba()).astype(np.int64)
-    axes = values[:, :3]
-    if space.alpha:
-        opacity = values[:, 3:]
-        light = axes * opacity // space.white
-        axes = np.concatenate([light, opacity, opacity - light], axis=1)
-    step = (space.white + 1) // 256
-    lowest = step * np.arange(256)[:, None]
-    is_near = (axes.T[:, None] <= lowest + step - 1 + most) & (axes.T[:, None] >= lowest - most)
-    bits = np.zeros((*is_near.shape[:2], -(-len(palette) // 32) * 32), bool)
-    bits[..., : len(palette)] = is_near
-    return np.packbits(bits, axis=2, bitorder="little").view("<u4")
+    most = on_device.cached("speck", lambda: speck(palette, space))
+    near = on_device.cached("within", lambda: on_device.scope.copy_of(entries_within(palette, space, most)))
+    return {"within": near, "n_entries": np.int32(len(palette)), "speck": np.int32(most)}
 
 
 @lru_cache(maxsize=32)

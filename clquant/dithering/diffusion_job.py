@@ -74,7 +74,7 @@ class DiffusionParams:
         """Kernel arguments other than the palette's."""
         extent = (self.space.white,) * 4 if self.plain_errors else self.space.extent
         return {
-            **bounds.on_the_device(on_device, self.plain_errors),
+            **bounds.entries(on_device, self.plain_errors),
             "extent": int4(extent),
             "strength": np.int32(self.strength),
             "image": image,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from clquant import runtime
+from clquant.dithering.bounds import is_few
 from clquant.dithering.diffusion_job import BandScan, searches
 from clquant.flow import Portion
 from clquant.images import Picture
@@ -16,7 +17,9 @@ FILE = "dithering/diffusion_strips.cl"
 ROWS, CLOCKS = 64, 32
 """Rows of a strip, and pixels of a row that a launch takes it on by."""
 LOCAL_MEMORY = 32768
-"""Of a work-group: 32,272 bytes for filters that reach two pixels back."""
+"""Of a work-group: 30,096 bytes for filters that reach two pixels back."""
+MOST_NEAR, NEAR_MEMORY = 256, 36864
+"""Most entries that are held in local memory beside the strip, and what that takes: 36,240 bytes."""
 GROUP = 256
 """Work-items of a strip: one for each row while it is scanned, all while pixels are brought in and results out; a
 tenth faster than 128 on an NVIDIA H200, and as fast as 512."""
@@ -30,19 +33,18 @@ def admits(limits: runtime.Limits) -> bool:
 
 
 class StripScan(BandScan):
-    """The scan of a picture of 8 bits in strips of rows that follow each other.
-
-    Where errors are of 8-bit values, and so many pixels are expected that it is worthwhile, entries are looked up in a
-    table of all colours.
-    """
+    """The scan of a picture of 8 bits in strips of rows that follow each other."""
 
     rows = ROWS
 
     def _build(self, picture: Picture, constants: dict[str, Any]) -> None:
         waiting = searches(self._session, picture)
-        by_table = self._given.plain_errors and plain_table.is_worthwhile(self._on_device, waiting)
+        few = is_few(self._on_device) and self._given.plain_errors
+        by_table = not few and self._given.plain_errors and plain_table.is_worthwhile(self._on_device, waiting)
         self._table = {"nearest": plain_table.plain_table(self._on_device)} if by_table else {}
-        constants["SEARCH"] = "IN_TABLE" if by_table else "IN_CELLS"
+        constants["SEARCH"] = "OF_FEW" if few else "IN_TABLE" if by_table else "IN_CELLS"
+        is_near = len(self._on_device.palette) <= MOST_NEAR and self._session.limits.local_memory >= NEAR_MEMORY
+        constants |= {"NEAR_ENTRIES": int(is_near), "MOST_NEAR": MOST_NEAR}
         self._kernel = self._session.program(FILE, **constants, LAG=self._lag).kernel("diffuse_strips")
         self._group = self._session.work_group_size(self._kernel, 1 if self._session.limits.is_cpu else GROUP)
 

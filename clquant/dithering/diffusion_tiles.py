@@ -25,11 +25,7 @@ PIXELS_PER_LAUNCH = 1 << 18
 
 
 class TileScan:
-    """The scan's launches for the bands of one picture, top to bottom; device memory belongs to a scope.
-
-    Without `tile_size` the picture is one tile, whose first row is `first` in the picture of which it is a part. Tiles
-    may be of several `pictures` of one size below each other.
-    """
+    """The scan's launches for the bands of a picture, or of `pictures` of one size below each other."""
 
     def __init__(
         self,
@@ -38,7 +34,7 @@ class TileScan:
         on_device: PaletteOnDevice,
         picture: Picture,
         given: DiffusionParams,
-        first: int = 0,
+        first: int = 0,  # row of the whole picture, where it is one tile
         pictures: int = 1,
     ) -> None:
         self._session, self._on_device, self._given, self._width = session, on_device, given, picture.width

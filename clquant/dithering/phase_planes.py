@@ -84,11 +84,7 @@ def skewed_rows(rows: int, steps: int, chunk: int, skew: int) -> Iterator[tuple[
 
 
 class PhaseSteps:
-    """The taps of all phases in turn: where each decided pixel finds the errors around it.
-
-    Deciding a phase writes to the plane that is free and frees the one that was read, so a phase is in another plane
-    after each pass.
-    """
+    """The planes of phases, each of which moves in every pass, and where a pixel finds the errors around it."""
 
     def __init__(self, layout: PhasePlanes) -> None:
         self._layout = layout

@@ -72,11 +72,7 @@ class SearchDither(JobDither):
 
 @dataclass(frozen=True, eq=False)
 class Searched(flow.Map):
-    """Indices (H, W) after some passes.
-
-    A band is searched with so many rows around it that what is missing beyond them cannot reach it: deciding a phase
-    takes an error no farther than the kernel reaches.
-    """
+    """Indices (H, W) after some passes."""
 
     palette: Palette
     color_space: str
@@ -88,7 +84,7 @@ class Searched(flow.Map):
 
     @property
     def halo(self) -> int:
-        """Rows and columns from which an error comes."""
+        """Rows and columns from which an error comes: deciding a phase takes it no farther than the kernel reaches."""
         reach = len(self.kernel(1)) // 2
         return -(-self.passes * PHASES * reach // SIDE) * SIDE
 

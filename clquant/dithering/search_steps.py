@@ -22,6 +22,7 @@ from clquant.dithering.phase_planes import (
     row_stride,
     skewed_rows,
 )
+from clquant.mapping.within import entries_within
 from clquant.runtime import Buffer, InvalidArgument, Limits, Scope, Session, Variant
 
 # The point whose nearest entry is taken has no coordinate beyond this (FARTHEST of `cl/dithering/search_steps.h`).
@@ -71,7 +72,7 @@ class SearchPalette:
         self.matrix = scope.copy_of(opponent.matrix(space, chroma))
         self.missing = scope.zeros(4)
         self.colors = scope.copy_of(palette.rgba().astype(np.int32))
-        self.within = scope.copy_of(bounds.within(palette, space)) if is_bounded else self.colors
+        self.within = scope.copy_of(entries_within(palette, space, speck)) if is_bounded else self.colors
 
     @staticmethod
     def proved(points: npt.NDArray[np.int64], norms: npt.NDArray[np.int64]) -> None:

@@ -38,7 +38,7 @@ class PaletteOnDevice:
         cls, session: Session, scope: Scope, palette: Palette, space: Space, expected_pixels: int, metric: str = "l2"
     ) -> PaletteOnDevice:
         """Send a palette; arguments as the attributes of their names."""
-        points = scope.copy_of(_points(palette.rgba(), space))
+        points = scope.copy_of(points_of(palette.rgba(), space))
         return cls(session, scope, palette, space, expected_pixels, metric, points)
 
     @property
@@ -135,7 +135,7 @@ class PaletteOnDevice:
         points = self.points
         if len(listed) < len(self.palette):
             far = np.full((len(self.palette), 4), FAR[self.space.bits], np.int32)
-            far[listed] = _points(self.palette.rgba()[listed], self.space)
+            far[listed] = points_of(self.palette.rgba()[listed], self.space)
             points = self.scope.copy_of(far)
         space = self.space
         return CandidateLister(self.session, self.scope, space.extent, space.bits, points, len(self.palette), listed)
@@ -179,7 +179,7 @@ class PaletteOnDevice:
             raise TransparencyError
 
 
-def _points(rgba: npt.NDArray[np.uint8], space: Space) -> npt.NDArray[np.int32]:
+def points_of(rgba: npt.NDArray[np.uint8], space: Space) -> npt.NDArray[np.int32]:
     """(n, 4) coordinates, 0 on axes that the space has not."""
     points = np.zeros((len(rgba), 4), np.int32)
     points[:, : space.dims] = space.coordinates(rgba)

@@ -8,6 +8,7 @@ import pytest
 from clquant import Palette
 from clquant.color import spaces
 from clquant.dithering import bounds
+from clquant.mapping.within import entries_within
 from tests.reference import reach
 
 
@@ -17,7 +18,7 @@ def near(palette, space, color):
     if space.alpha:
         light = color[:3] * color[3] // space.white
         axes = np.concatenate([light, color[3:], color[3] - light])
-    words = bounds.within(palette, space)[np.arange(len(axes)), axes >> (space.bits - 8)]
+    words = entries_within(palette, space, bounds.speck(palette, space))[np.arange(len(axes)), axes >> (space.bits - 8)]
     bits = np.unpackbits(np.bitwise_and.reduce(words).view(np.uint8), bitorder="little").astype(bool)
     assert not bits[len(palette) :].any()
     return bits[: len(palette)]
@@ -45,4 +46,4 @@ def test_palettes_without_penalty_have_no_bits():
     space = spaces.space("srgb", False)
     black_and_white = Palette([[0, 0, 0], [255, 255, 255]])
     assert bounds.speck(black_and_white, space) == space.white
-    assert bounds.within(black_and_white, space).size == 1
+    assert entries_within(black_and_white, space, space.white).size == 1

@@ -10,6 +10,7 @@ import pytest
 from clquant import KMeansPalette, runtime
 from clquant.color.palette import Palette
 from clquant.color.spaces import space
+from clquant.dithering import bounds
 from clquant.dithering.error_filters import error_filter
 from clquant.halftone import PinwheelHalftoner, floyd_steinberg
 from clquant.halftone.pinwheel.layout import error_shares
@@ -66,12 +67,13 @@ def test_pinwheel_by_paths_equals_the_portable_form(device, rng, block, linear, 
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("entries", "color_space"), [(300, "srgb"), (40, "oklab")])
+@pytest.mark.parametrize(("entries", "color_space"), [(300, "srgb"), (40, "oklab"), (16, "srgb")])
 def test_paths_to_any_palette_equal_the_portable_form(device, rng, entries, color_space):
     queue = runtime.default_queue(device)
     if not admits(runtime.Limits.of(device)):
         pytest.skip("does not run on this device")
-    image, palette = picture(70, 132, 3, rng), Palette(rng.integers(0, 256, (entries, 3), np.uint8))
+    image, palette = picture(70, 132, 3, rng), Palette(rng.integers(90, 256, (entries, 3), np.uint8))
+    assert bounds.speck(palette, space(color_space, False)) < 255
     engine = PinwheelHalftoner(16, palette=palette, color_space=color_space, queue=queue)
     with runtime.force_variant("portable"):
         expected = engine.transform(image)

@@ -51,12 +51,12 @@ inline int4 first_error(int4 color, int amplitude, int block_x, int block_y, uin
  * edges          short4 [4 N][edge rows][blocks of a phase in a row].
  * all_waiting    local short4 [SLOTS][work-group].
  * Constants: BLOCK, PIXELS, SLOTS, PHASE, LAST_SLOT. Bounds: as in halftone/pinwheel/levels.cl, in each component. */
-__kernel void halftone_palette(PALETTE_PARAMETERS, __global const int4 *bounds, int n_entries, int speck,
-                               __global const uchar *image, __global INDEX *output, __global const ushort8 *path,
-                               __global const ushort *rim, __global const short4 *weights, __global const short *light,
-                               __global const uchar *codes, __global const ushort *shares, __global short4 *edges,
-                               __local short4 *all_waiting, int4 picture, int4 blocks, int error_limit, int amplitude,
-                               int gain, uint4 key)
+__kernel void halftone_palette(PALETTE_PARAMETERS, __global const int4 *bounds, __global const uint *within,
+                               int n_entries, int speck, __global const uchar *image, __global INDEX *output,
+                               __global const ushort8 *path, __global const ushort *rim, __global const short4 *weights,
+                               __global const short *light, __global const uchar *codes, __global const ushort *shares,
+                               __global short4 *edges, __local short4 *all_waiting, int4 picture, int4 blocks,
+                               int error_limit, int amplitude, int gain, uint4 key)
 {
     const int lanes = get_local_size(0);
     const int block_y = first_row_of(blocks) + (int)get_global_id(1);
@@ -106,7 +106,7 @@ __kernel void halftone_palette(PALETTE_PARAMETERS, __global const int4 *bounds, 
         int entry = nearest_to_color(space_coordinates(aim, tables), aim, points, colors, PALETTE_CELLS);
         if (gap(color, colors[entry]) > speck) {
             const int4 point = space_coordinates(color_of(worth + reached, codes), tables);
-            entry = entry_in_reach(point, color, points, colors, n_entries, speck);
+            entry = entry_in_reach(point, color, points, colors, within, n_entries, speck);
         }
         output[at] = (INDEX)entry;
         const int4 most = (int4)(min(bounds[entry].z, error_limit));

@@ -1,5 +1,8 @@
 #include "common/philox.h"
 #include "mapping/nearest.h"
+#if NEAR_COLORS
+#define REACH_POINTS __local const short4 *
+#endif
 #include "dithering/reach.h"
 #include "halftone/halftone.h"
 #include "halftone/pinwheel/palette_paths.h"
@@ -118,32 +121,34 @@ __kernel void scatter_paths(__global const INDEX *entries, __global INDEX *outpu
  * paths          uint [rows of blocks][groups][N * N, rounded up to fours][LANES], from gather_paths.
  * entries        INDEX, as `paths`: the entries.
  * nearest        INDEX [2^24]: of the colour R | G << 8 | B << 16 (mapping/plain_table.cl).
- * colors         int4 [entries of the palette]; points, tables: mapping/nearest.h; n_entries, speck: dithering/reach.h.
- * worths         uint4 [entries]: what `worth_of` makes of their values, less than none: the low halves of -R and, from bit
- *                16 on, of -G; -B; R | G << 8 | B << 16; the most of an error that is passed on.
+ * colors, points int4 [entries of the palette]; tables: mapping/nearest.h; within, n_entries, speck: dithering/reach.h.
+ * palette        uint2 [entries]: R | G << 8 | B << 16; the most of an error that is passed on.
  * light, codes, edges: as in halftone/pinwheel/palette.cl.
  * shares         ushort [16]: what counts of an error that reaches a pixel, in 1/256, by the code of its place.
- * Local memory   uint and short [4 N + 4][LANES]; int [16].
- * Constants: those of mapping/nearest.h and dithering/reach.h; BLOCK (at least 4), PHASE, LANES, GROUP, LINEAR (0: worths are 16 times the
- * values), NEAR_COLORS (1: at most 256 colours, held in local memory); weights of the kinds of
- * pixels in sixteenths: STRAIGHT_1..3, CORNER_1..3, FIRST_1..3 (outward), AFTER_1..2 (inward). */
+ * Local memory   uint and short [4 N + 4][LANES]; int [16]; where NEAR_COLORS, uint2 and short4 [256].
+ * Constants: those of mapping/nearest.h and dithering/reach.h; BLOCK (at least 4), PHASE, LANES, GROUP, LINEAR (0: worths
+ * are 16 times the values), NEAR_COLORS (1: at most 256 colours, held in local memory), FEW (1: `entry_of_few` in place
+ * of `nearest`); weights of the kinds of pixels in sixteenths: STRAIGHT_1..3, CORNER_1..3, FIRST_1..3 (outward),
+ * AFTER_1..2 (inward). */
 __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX *entries, __global const INDEX *nearest,
                                      __global const int4 *colors, __global const int4 *points,
-                                     __global const int *tables, int n_entries, int speck, __global const uint4 *worths,
-                                     __global const short *light, __global const uchar *codes,
-                                     __global const ushort *shares, __global short4 *edges, int4 picture, int4 blocks,
-                                     int error_limit, int amplitude, int gain, uint4 key)
+                                     __global const int *tables, __global const uint *within, int n_entries, int speck,
+                                     __global const uint2 *palette, __global const short *light,
+                                     __global const uchar *codes, __global const ushort *shares, __global short4 *edges,
+                                     int4 picture, int4 blocks, int error_limit, int amplitude, int gain, uint4 key)
 {
     __local uint two[QUEUE_ENTRIES * LANES];
     __local short one[QUEUE_ENTRIES * LANES];
     const int lane = (int)get_local_id(0), block_y = first_row_of(blocks) + (int)get_global_id(1);
     const int block_x = block_column((int)get_global_id(0), block_y);
 #if NEAR_COLORS
-    __local uint4 shades[256];
-    for (int i = lane; i < 256; i += LANES)
-        shades[i] = worths[i];
+    __local uint2 shades[256];
+    __local short4 near_points[256];
+    for (int i = lane; i < n_entries; i += LANES)
+        shades[i] = palette[i], near_points[i] = convert_short4(points[i]);
 #else
-    __global const uint4 *shades = worths;
+    __global const uint2 *shades = palette;
+    __global const int4 *near_points = points;
 #endif
     __local int near_shares[SHARES];
     for (int i = lane; i < SHARES; i += LANES)
@@ -158,7 +163,7 @@ __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX 
     const size_t begin = (get_global_id(1) * get_num_groups(0) + get_group_id(0)) * (4 * QUADS * LANES) + lane;
     const int count = edge_rows_of(blocks) * half_of(blocks);
     path_scan_t scan = {.nearest = nearest, .light = light, .codes = codes, .shades = shades, .shares = near_shares};
-    scan.points = points, scan.colors = colors, scan.tables = tables;
+    scan.points = near_points, scan.colors = colors, scan.tables = tables, scan.within = within;
     scan.n_entries = n_entries, scan.speck = speck;
     scan.limit = error_limit, scan.gain = gain;
     scan.paths = paths + begin, scan.entries = entries + begin;
@@ -167,7 +172,7 @@ __kernel void halftone_palette_paths(__global const uint *paths, __global INDEX 
 #if PHASE == 0
     const uint color = scan.now.s0 & 0xffffffu;
     int3 start = 0;
-    if ((int)scan.now.s0 >= 0 && worths[nearest[color]].z != color) {
+    if ((int)scan.now.s0 >= 0 && palette[entry_near(&scan, color)].x != color) {
         const uint4 words = block_random(block_x, block_y, 0, 0u, key);
         start = (int3)(start_error(words.s0, amplitude), start_error(words.s1, amplitude),
                        start_error(words.s2, amplitude));

@@ -9,11 +9,13 @@
 #define SHARES 16
 #define INLINE inline __attribute__((always_inline))
 
-/* Worths of the palette's entries are near at hand where they are few, as every step waits for one. */
+/* The palette's entries are near at hand where they are few, as every step waits for one. */
 #if NEAR_COLORS
-typedef __local const uint4 *shades_t;
+typedef __local const uint2 *shades_t;
+typedef __local const short4 *points_t;
 #else
-typedef __global const uint4 *shades_t;
+typedef __global const uint2 *shades_t;
+typedef __global const int4 *points_t;
 #endif
 
 /* The scan of one block: its tables, where it stands, and the errors that are on their way. */
@@ -21,9 +23,11 @@ typedef struct {
     __global const INDEX *nearest;
     __global const short *light;
     __global const uchar *codes;
-    shades_t shades; /* worths of entries, red and green in a word, less than none; their colour; a bound */
-    __global const int4 *points, *colors; /* dithering/reach.h */
+    shades_t shades; /* colours of entries, and the most of an error that is passed on */
+    points_t points;
+    __global const int4 *colors; /* dithering/reach.h */
     __global const int *tables;
+    __global const uint *within;
     int n_entries, speck;
     __local const int *shares; /* what counts of an error that reaches a pixel, by the code of its place */
     int limit, gain;
@@ -74,11 +78,6 @@ INLINE uint place_of(const path_scan_t *scan, int3 worth, int3 reached, int gain
     return values.x >> 8 | (values.y & 0xff00u) | (values.z & 0xff00u) << 8;
 }
 #endif
-
-INLINE int3 taken_off(uint4 shade)
-{
-    return (int3)((int)(short)shade.x, (int)shade.x >> 16, (int)shade.y);
-}
 
 /* A sum in the queue. */
 INLINE int3 queued(__local const uint *two, __local const short *one)
@@ -131,16 +130,28 @@ INLINE void read_ahead(path_scan_t *scan)
     }
 }
 
-/* The entry that a pixel shows in place of the one nearest to its aim. */
-INLINE uint entry_shown(const path_scan_t *scan, uint pixel, int3 worth, int3 reached, uint entry)
+/* The entry nearest to the colour of a place. */
+INLINE uint entry_near(const path_scan_t *scan, uint place)
 {
+#if FEW
+    const int4 point = (int4)(unpacked(place), 0);
+    return (uint)entry_of_few(point, point, scan->points, scan->n_entries, WHITE, 0);
+#else
+    return scan->nearest[place];
+#endif
+}
+
+/* The entry that a pixel shows in place of a speck. */
+INLINE uint entry_shown(const path_scan_t *scan, uint pixel, int3 worth, int3 reached)
+{
+    const int3 aim = unpacked(place_of(scan, worth, reached, 16));
     const int4 color = (int4)(unpacked(pixel), WHITE);
-    const uint4 off = abs_diff(color, (int4)(unpacked(scan->shades[entry].z), WHITE));
-    if (max(max(off.x, off.y), off.z) <= (uint)scan->speck)
-        return entry;
-    const int4 aim = (int4)(unpacked(place_of(scan, worth, reached, 16)), WHITE);
-    const int4 point = space_coordinates(aim, scan->tables);
-    return (uint)entry_in_reach(point, color, scan->points, scan->colors, scan->n_entries, scan->speck);
+#if FEW
+    return (uint)entry_of_few((int4)(aim, 0), color, scan->points, scan->n_entries, scan->speck, PENALTY);
+#else
+    const int4 point = space_coordinates((int4)(aim, WHITE), scan->tables);
+    return (uint)entry_in_reach(point, color, scan->points, scan->colors, scan->within, scan->n_entries, scan->speck);
+#endif
 }
 
 /* Decide the present pixel and split its error in sixteenths, `weights` of them to three receivers; `two` and `one` are
@@ -154,13 +165,16 @@ INLINE void decide(path_scan_t *scan, int marked, int3 weights, int3 extra, __lo
     const int3 worth = worth_of(scan, unpacked(pixel));
     const int3 arrived = scan->carry + scan->inflow + extra;
     const int3 reached = (int)marks < 0 ? arrived : arrived * scan->shares[pixel >> 24 & 15u] >> 8;
-    const uint wanted = scan->nearest[place_of(scan, worth, reached, scan->gain)];
+    uint entry = entry_near(scan, place_of(scan, worth, reached, scan->gain));
     scan->inflow = queued(two, one);
     read_ahead(scan);
-    const uint entry = entry_shown(scan, pixel, worth, reached, wanted);
-    const uint4 shade = scan->shades[entry];
-    const int3 wrong = worth + taken_off(shade);
-    const int limit = (int)marks < 0 ? scan->limit : min((int)shade.w, scan->limit);
+    uint2 shade = scan->shades[entry];
+    if (gap((int4)(unpacked(pixel), 0), (int4)(unpacked(shade.x), 0)) > scan->speck) {
+        entry = entry_shown(scan, pixel, worth, reached);
+        shade = scan->shades[entry];
+    }
+    const int3 wrong = worth - worth_of(scan, unpacked(shade.x));
+    const int limit = (int)marks < 0 ? scan->limit : min((int)shade.y, scan->limit);
     scan->entries[place * LANES] = (INDEX)entry;
     const int3 error = clamp(reached + ((int)marks < 0 ? (int3)(0) : wrong), (int3)(-limit), (int3)(limit));
     scan->first = marks & 1u << 30 ? (int3)(0) : error * weights.x >> 4;

@@ -11,8 +11,8 @@ typedef short8 lanes_t;
     f(a, b, 0), f(a, b, 1), f(a, b, 2), f(a, b, 3), f(a, b, 4), f(a, b, 5), f(a, b, 6), f(a, b, 7)
 #define PARAMETERS                                                                                                     \
     LANE_PARAMETERS, __global const uint *shades, __global const int4 *points, __global const int4 *colors,            \
-        int n_entries, int speck, __global const uchar *image, __global INDEX *output
-#define NEEDED tables, LANE_CELLS, transparent, missing, shades, points, colors, n_entries, speck, image, output
+        __global const uint *within, int n_entries, int speck, __global const uchar *image, __global INDEX *output
+#define NEEDED tables, LANE_CELLS, transparent, missing, shades, points, colors, within, n_entries, speck, image, output
 
 /* How far the last row is behind the first. */
 #define BEHIND (2 * (LANES - 1))
@@ -104,20 +104,20 @@ inline lanes_t show_entries(__global const uint *shades, const uint *entries, la
     return convert_short8(found >> 24u);
 }
 
-/* `entry_in_reach` of the lanes' points. */
-inline uint8 lanes_in_reach(PARAMETERS, const int8 *point, const lanes_t *color)
+/* `entry_in_reach` of the lanes that are `far`. */
+inline void show_in_reach(PARAMETERS, const int8 *point, const lanes_t *color, lanes_t far, uint *entries)
 {
-    int8 least = INT_MAX, nearest = 0;
-    for (int i = 0; i < n_entries; i++) {
-        const int4 at = points[i];
-        const lanes_t value[COMPONENTS] = {(short)colors[i].x, (short)colors[i].y, (short)colors[i].z};
-        const int8 x = point[0] - at.x, y = point[1] - at.y, z = point[2] - at.z;
-        const int8 far = convert_int8(gap_in_lanes(color, value)) > speck;
-        const int8 distance = x * x + y * y + z * z + (far & PENALTY);
-        nearest = distance < least ? i : nearest;
-        least = min(distance, least);
+    int at[COMPONENTS][LANES], value[COMPONENTS][LANES], is_far[LANES];
+    for (int c = 0; c < COMPONENTS; ++c) {
+        vstore8(point[c], 0, at[c]);
+        vstore8(convert_int8(color[c]), 0, value[c]);
     }
-    return as_uint8(nearest);
+    vstore8(convert_int8(far), 0, is_far);
+    for (uint i = 0; i < LANES; ++i)
+        if (is_far[i])
+            entries[i] = (uint)entry_in_reach((int4)(at[0][i], at[1][i], at[2][i], 0),
+                                              (int4)(value[0][i], value[1][i], value[2][i], WHITE), points, colors,
+                                              within, n_entries, speck);
 }
 
 /* Shows the lanes' pixels. `errors` holds what is added to them, and gets what they pass on, which is 0 outside. */
@@ -134,8 +134,7 @@ inline void show(PARAMETERS, const pixels_t *pixels, lanes_t *errors)
     const lanes_t far = gap_in_lanes(color, shown) > (lanes_t)(short)speck;
     const ulong2 any_far = as_ulong2(far);
     if (any_far.x | any_far.y) {
-        const uint8 near = lanes_in_reach(NEEDED, point, color);
-        vstore8(convert_int8(far) ? near : vload8(0, entries), 0, entries);
+        show_in_reach(NEEDED, point, color, far, entries);
         most = show_entries(shades, entries, shown);
     }
     for (uint lane = 0; lane < LANES; ++lane)
@@ -158,7 +157,7 @@ inline void show(PARAMETERS, const pixels_t *pixels, lanes_t *errors)
  * top            short [COMPONENTS][width]: the errors of the picture's row before.
  * lowest         short [strips in all][COMPONENTS][width]: the errors of each strip's last row.
  * shades         uint [entries]: R | G << 8 | B << 16 | the most of an error that is passed on, 255 being all, << 24.
- * points, colors int4 [entries]: mapping/nearest.h; n_entries, speck: dithering/reach.h.
+ * points, colors int4 [entries]: mapping/nearest.h; within, n_entries, speck: dithering/reach.h.
  * Constants: those of dithering/reach.h and of mapping/candidates_lanes.h. */
 __kernel void halftone_serial_lanes(PARAMETERS, __global short *state, __global const short *top,
                                     __global short *lowest, int rows, int width, int strips, int columns, int wave,

@@ -23,10 +23,10 @@ from clquant.images import Picture
 
 GROUP = 32
 LANES = 8
-SMALLEST_RINGS = 32  # the form for GPUs gains little on smaller blocks: 1.08 times a whole call of blocks of 8
+SMALLEST_RINGS = 16  # the form for GPUs gains little on smaller blocks: 1.03 times a whole call of blocks of 8
 # For `cl/halftone/pinwheel/levels_rings.cl`: block sizes up to this, turns of the spiral in a part, blocks and
 # work-items of a group. Best first: fastest on an H200; then those within 32 KiB of local memory.
-RING_SHAPES = ((32, 16, 32, 256), (32, 4, 32, 32), (64, 8, 16, 256), (64, 4, 16, 128))
+RING_SHAPES = ((16, 8, 32, 256), (32, 16, 32, 256), (32, 4, 32, 32), (64, 8, 16, 256), (64, 4, 16, 128))
 
 
 def _ring_shape(block_size: int, limits: runtime.Limits) -> tuple[int, int, int]:

@@ -140,6 +140,7 @@ class _Pinwheel:
         self._on_device = on_device
         self._block, self._common, fade = settings.block_size, common, fade_of(on_device.palette)
         shared = {"light": scope.copy_of(common.light), "codes": scope.copy_of(common.codes)}
+        self._bounds = scope.copy_of(bounds.bounds(on_device.palette, on_device.space, plain=True))
         self._phases = []
         for phase in (OUTWARD, INWARD):
             constants = phase_constants(settings.block_size, settings.scan, phase)
@@ -154,7 +155,7 @@ class _Pinwheel:
         """Queue both phases of a band, whose rows in reach are wrong."""
         common, blocks = self._common, BandBlocks.of(portion, self._block)
         edges = scope.empty(blocks.edge_bytes(EDGE_BYTES))
-        shared = {**self._on_device.arguments(), **bounds.on_the_device(self._on_device, plain=True)}
+        shared = {**self._on_device.arguments(), "bounds": self._bounds, **bounds.penalty(self._on_device)}
         shared |= {"image": portion.pixels, "output": portion.out, "edges": edges, "picture": blocks.picture}
         shared |= {"error_limit": common.limit, "amplitude": common.amplitude, "gain": common.gain}
         shared["key"] = blocks.key(common.key)

@@ -32,14 +32,13 @@ FEWEST_PIXELS = 1 << 12  # smaller pictures are not worth a table
 GROUPS_PER_UNIT = 2  # work-groups per compute unit that a host's band should fill
 GROUP = 256  # work-items that bring a row of a group's blocks into order
 ENTRY_BYTES = 6  # of an error that waits in local memory: three components of 16 bits
-NEAR_BYTES = 16 * 256 + 4 * 16  # local memory of the entries' worths and the shares of errors
+NEAR_BYTES = (8 + 8) * 256 + 4 * 16  # local memory of the entries' colours and points, and the shares of errors
 EDGE_BYTES = 8  # of an error that a block leaves to another: four components of 16 bits
 LARGEST_BLOCK = 64
 MIN_FADE, STEP_FADE, FULL_FADE = 192, 144, 256
 MAX_FAR_COLORS = 512  # more are not so far from each other that more than `MIN_FADE` is needed
-# As in `cl/halftone/pinwheel/palette_paths.cl`: what is added to worths that are 16 times values; shares of a phase at
-# most, and bits of a place below their codes.
-HALF_VALUE, SHARES, PLACE_BITS = 8, 16, 12
+# As in `cl/halftone/pinwheel/palette_paths.cl`: shares of a phase at most, and bits of a place below their codes.
+SHARES, PLACE_BITS = 16, 12
 KINDS = {
     OUTWARD: {"FIRST": (90, 90, 180), "STRAIGHT": (45, 90, 135), "CORNER": (90, 135, 180)},
     INWARD: {
@@ -155,16 +154,11 @@ def _phase(block_size: int, phase: int, fade: int) -> _Phase:
     return _Phase(constants, pack_path(path, row), place, shares)
 
 
-def _worths(on_device: PaletteOnDevice, common: Common, count: int) -> npt.NDArray[np.uint32]:
-    """(count, 4) uint32: `worths` of `cl/halftone/pinwheel/palette_paths.cl`; of entries that are not there 0."""
-    colors = on_device.palette.rgba()[:, :3].astype(np.int64)
-    red, green, blue = -(common.light[colors].astype(np.int64) + (0 if common.linear else HALF_VALUE)).T
-    made = np.zeros((count, 4), np.uint32)
-    made[: len(colors), 0] = red & 0xFFFF | (green & 0xFFFF) << 16
-    made[: len(colors), 1] = blue & 0xFFFFFFFF
-    made[: len(colors), 2] = colors @ np.array([1, 1 << 8, 1 << 16])
-    made[: len(colors), 3] = bounds.bounds(on_device.palette, on_device.space, plain=True)[:, 2]
-    return made
+def _shades(on_device: PaletteOnDevice) -> npt.NDArray[np.uint32]:
+    """(k, 2) uint32: `palette` of `cl/halftone/pinwheel/palette_paths.cl`."""
+    colors = on_device.palette.rgba()[:, :3] @ np.array([1, 1 << 8, 1 << 16])
+    most = bounds.bounds(on_device.palette, on_device.space, plain=True)[:, 2]
+    return np.stack([colors, most], axis=1).astype(np.uint32)
 
 
 class PathScan:
@@ -182,19 +176,19 @@ class PathScan:
     ) -> None:
         self._block, self._common = block_size, common
         self._entry_bytes = palette.index_dtype.itemsize
-        few = palette.index_dtype == np.uint8
+        is_near, few = palette.index_dtype == np.uint8, bounds.is_few(on_device)
         self._tables = {
-            "nearest": plain_table(on_device),
+            "nearest": on_device.points if few else plain_table(on_device),
             "colors": on_device.colors,
             "points": on_device.points,
             "tables": on_device.arguments()["tables"],
             **bounds.penalty(on_device),
-            "worths": scope.copy_of(_worths(on_device, common, 256 if few else len(palette))),
+            "palette": on_device.cached("shades of paths", lambda: on_device.scope.copy_of(_shades(on_device))),
             "light": scope.copy_of(common.light),
             "codes": scope.copy_of(common.codes),
         }
         words = block_size % 4 == 0 and picture.width % 4 == 0
-        forms = {"WORDS": int(words), "NEAR_COLORS": int(few)}
+        forms = {"WORDS": int(words), "NEAR_COLORS": int(is_near), "FEW": int(few)}
         self._phases = []
         for phase in (OUTWARD, INWARD):
             made = _phase(block_size, phase, fade_of(palette))

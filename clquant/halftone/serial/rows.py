@@ -52,8 +52,7 @@ class SerialRows:
         tiles = ((strips * ROWS // SIDE * GROUP, -(-4 * quads // SIDE)), (GROUP, 1))
         session.launch(self._program.kernel("skew"), *tiles, image, skewed, *given)
         slabs, behind = 4 * quads // CLOCKS, 2 * ROWS // CLOCKS + 1
-        places = {"launch": np.int32(0), "first_strip": np.int32(0)}
-        launch = session.prepare(scope, kernel, ROWS, ROWS, skewed, state, lowest, *given, **places)
+        launch = session.prepare(scope, kernel, ROWS, ROWS, skewed, state, lowest, *given, np.int32(0), np.int32(0))
         for number in range(slabs + behind * (strips - 1)):
             first, last = max(0, -(-(number - slabs + 1) // behind)), min(strips - 1, number // behind)
             if first <= last:

@@ -1,7 +1,7 @@
 /* The entries of a palette that are near a colour in each of its channels; after mapping/nearest.h.
  *
  * within (axes of `gap`, 256, words) uint: by value, bits of the entries whose own is at most `speck` off, 32 in a word
- * (`within` of clquant/dithering/bounds.py).
+ * (clquant/mapping/within.py).
  */
 
 #define WORDS_OF(n_entries) (((n_entries) + 31) / 32)
