@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
-from clquant.color.formats.gif import MAX_COLORS, OPAQUE_ALPHA
+from clquant.color.formats.gif import MAX_COLORS
 from clquant.color.formats.parallel import ordered
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
@@ -34,7 +34,7 @@ from clquant.video.hold import MOST_AHEAD, Held, held
 from clquant.video.kept import Kept
 from clquant.video.shown import About
 from clquant.video.timing import MILLISECONDS
-from clquant.video.writing import DELAYS_MS, Made, Packing
+from clquant.video.writing import DELAYS_MS, Made, Packing, about_of
 
 if TYPE_CHECKING:
     from clquant.kmeans import KMeansPalette
@@ -252,14 +252,10 @@ class Reduction:
 
     def about(self) -> About:
         """Facts that writers need before the first frame."""
-        palettes = [scene.palette for scene in self.scenes]
-        rgba = palettes[0].rgba() if len(palettes) == 1 else None
-        if palettes:
-            alphas = np.concatenate([palette.rgba()[:, 3] for palette in palettes])
-            holes, opaque = bool((alphas < OPAQUE_ALPHA).any()), bool((alphas == 255).all())
-        else:
-            holes, opaque = self.channels == 4, self.channels < 4
-        return About(*self.size, self.plays, rgba, holes, opaque, reserve=True)
+        if not self.scenes:
+            return About(*self.size, self.plays, None, self.channels == 4, self.channels < 4, reserve=True)
+        palettes = [scene.palette.rgba() for scene in self.scenes]
+        return about_of(self.size[::-1], palettes, self.plays)._replace(reserve=True)
 
     def frames(self) -> Iterator[Made]:
         """Yield each frame in its palette."""

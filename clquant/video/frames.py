@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,22 +31,6 @@ _READ_AT_A_TIME = 4  # a film's colours take longer than its decoding
 MOST_SECONDS = 1e6
 
 
-class _Source(Protocol):
-    """A source of frames."""
-
-    width: int
-    height: int
-    plays: int
-    count: int | None
-    expected: int
-    seconds: Fraction
-    once: bool
-    alike: bool  # whether all frames are known to have as many channels
-    ready: bool  # whether their pixels need no more work
-
-    def timed(self) -> Iterator[Timed]: ...
-
-
 class _AnimatedFile:
     """A file that Pillow reads."""
 
@@ -56,8 +40,7 @@ class _AnimatedFile:
         self._path, self._damaged = path, damaged
         about = moving.about(path, params.shown(path))
         self.width, self.height, self.plays = about.width, about.height, about.plays
-        self.count: int | None = about.count
-        self.expected = about.count
+        self.count = self.expected = about.count
 
     def timed(self) -> Iterator[Timed]:
         end = Fraction(0)
@@ -119,6 +102,9 @@ def _pixels_of(picture: Any, argument: str) -> npt.NDArray[np.uint8]:
     pixels = found.array if session is None else found.on_host(session)
     assert pixels is not None
     return np.asarray(pixels.reshape(found.shape), np.uint8)
+
+
+_Source = Film | _AnimatedFile | _Pictures
 
 
 class Frames:

@@ -26,6 +26,7 @@ _UNIT_MS = 10
 _LEAST_CALM = 1 / 16  # of the pixels that stay: of frames with fewer all moves, and nothing counts more
 _NEW_POWER = 2  # of the weight of pixels that do not stay, beside their own
 _MOST_WEIGHT = 1 << 38
+_LEAST_ALIKE = 7 / 8  # of the pixels that stay in frames that are counted together
 _COARSE_BITS = 3
 _MANY_PIXELS = 1 << 16  # new ones, of which one in four is counted, for four
 # New pixels of up to so many frames decide the order of a palette, of frames that have few.
@@ -49,38 +50,66 @@ class _Counted:
         self._waiting: dict[int, list[npt.NDArray[np.uint8]]] = {}
         self._changes: list[npt.NDArray[np.uint8]] = []
         self.shown_ms = self._pixels = 0
+        # The last frame, how many alike there are with it, and what took the place of what after how many of them.
+        self._last, self._power, self._alike = np.empty((0, 0, 3), np.uint8), 0, 0
+        self._moved: list[tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], int]] = []
 
     def add(self, held: Held, is_first: bool) -> None:
         """Count a frame, and what is new in it again."""
         frame, stays = held
         power = max(frame.delay_ms // _UNIT_MS, 1).bit_length() - 1
-        self._waiting.setdefault(power, []).append(frame.pixels)
-        if not is_first and _LEAST_CALM <= np.count_nonzero(stays) / stays.size < 1:
-            rows, places = frame.pixels.reshape(stays.size, *frame.pixels.shape[2:]), np.flatnonzero(~stays)
+        part = 0.0 if is_first else np.count_nonzero(stays) / stays.size
+        places = np.flatnonzero(~stays) if part >= _LEAST_CALM else np.arange(0)
+        rows, last = (pixels.reshape(-1, frame.pixels.shape[2]) for pixels in (frame.pixels, self._last))
+        if part < _LEAST_ALIKE or power != self._power or rows.shape[1] == 1:
+            self._end_alike()
+            self._pixels += stays.size
+        elif len(places):
+            self._moved.append((last.take(places, axis=0), rows.take(places, axis=0), self._alike))
+            self._pixels += len(places)
+        self._last, self._power, self._alike = frame.pixels, power, self._alike + 1
+        if len(places):
             fewer = _NEW_POWER if len(places) > _MANY_PIXELS else 0
             new = rows.take(places[:: 1 << fewer], axis=0)[None]
             self._waiting.setdefault(power + _NEW_POWER + fewer, []).append(new)
             if len(places) <= _FEW_PIXELS and len(self._changes) < _MOST_CHANGES:
                 self._changes.append(new)
         self.shown_ms += frame.delay_ms
-        self._pixels += stays.size
         if self._pixels > _COUNTED_TOGETHER:
             self._count()
 
+    def _end_alike(self) -> None:
+        """Count the last frame as often as there are alike, and what moved by how often it was there."""
+        if self._alike == 1:
+            self._waiting.setdefault(self._power, []).append(self._last)
+        elif self._alike:
+            found = _times(ColorHistogram.of([self._last], queue=self._queue), self._alike)
+            if self._moved:
+                gone, come, often = zip(*self._moved, strict=True)
+                counts = np.repeat(often, [len(rows) for rows in gone])
+                found = found + ColorHistogram(np.concatenate(gone), counts)
+                found = found - ColorHistogram(np.concatenate(come), counts)
+            self._merge(self._power, found)
+        self._alike = 0
+        self._moved.clear()
+
     def _count(self) -> None:
+        self._end_alike()
         for power, pictures in self._waiting.items():
             if power in self._rounded:
                 pictures = [_of_six_bits(picture) for picture in pictures]
-            found = ColorHistogram.of(pictures, queue=self._queue)
-            if power in self._histograms:
-                found = together([self._histograms[power], found])
-            if found.n_colors > _MOST_COLORS and power not in self._rounded:
-                self._rounded.add(power)
-                colors, counts = found.to_arrays()
-                found = ColorHistogram(_of_six_bits(colors[None].astype(np.uint8))[0], counts)
-            self._histograms[power] = found
+            self._merge(power, ColorHistogram.of(pictures, queue=self._queue))
         self._waiting.clear()
         self._pixels = 0
+
+    def _merge(self, power: int, found: ColorHistogram) -> None:
+        if power in self._histograms:
+            found = together([self._histograms[power], found])
+        if found.n_colors > _MOST_COLORS or power in self._rounded:
+            self._rounded.add(power)
+            colors, counts = found.to_arrays()
+            found = ColorHistogram(_of_six_bits(colors[None].astype(np.uint8))[0], counts)
+        self._histograms[power] = found
 
     def histogram(self) -> ColorHistogram:
         """All colours, each pixel as often as its weight says."""
@@ -89,10 +118,11 @@ class _Counted:
         powers = {power: power - least for power in self._histograms}
         while sum(h.total << powers[p] for p, h in self._histograms.items()) > _MOST_WEIGHT and any(powers.values()):
             powers = {power: max(own - 1, 0) for power, own in powers.items()}
-        return together([_times(h, powers[p]) for p, h in self._histograms.items()])
+        return together([_times(h, 1 << powers[p]) for p, h in self._histograms.items()])
 
     def scene(self, learner: KMeansPalette) -> Scene:
         """The scene with its palette learned."""
+        self._end_alike()
         if not self._histograms and len(self._waiting) == 1:  # a device counts and learns
             learner.fit(*self._waiting.values())
         else:
@@ -140,10 +170,10 @@ def learned(
     yield counted.scene(learner)
 
 
-def _times(histogram: ColorHistogram, power: int) -> ColorHistogram:
-    """A histogram with all counts multiplied by a power of two."""
+def _times(histogram: ColorHistogram, often: int) -> ColorHistogram:
+    """A histogram with all counts multiplied."""
     colors, counts = histogram.to_arrays()
-    return ColorHistogram(colors, counts << np.uint64(power)) if power else histogram
+    return ColorHistogram(colors, counts * np.uint64(often)) if often > 1 else histogram
 
 
 def _of_six_bits(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -157,15 +187,11 @@ def _of_six_bits(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 def _coarse(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     """Pixels of each of 512 colours, of every second row and column."""
     shift = 8 - _COARSE_BITS
-    part = pixels[::2, ::2] >> shift
-    if part.shape[2] == 1:
-        return np.bincount(part.ravel(), minlength=1 << _COARSE_BITS)
+    part = np.broadcast_to(pixels[::2, ::2], (*pixels[::2, ::2].shape[:2], max(pixels.shape[2], 3))) >> shift
     codes = (part[..., 0].astype(np.intp) << 2 * _COARSE_BITS) | (part[..., 1] << _COARSE_BITS) | part[..., 2]
     return np.bincount(codes.ravel(), minlength=1 << 3 * _COARSE_BITS)
 
 
 def _distance(first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]) -> float:
     """The part of the pixels whose coarse colours are others; 0 to 1."""
-    if len(first) != len(second):
-        return 1.0
     return float(np.abs(first - second).sum()) / (2 * max(int(first.sum()), 1))

@@ -41,6 +41,26 @@ def test_new_pixels_count_five_times_where_others_stay(together, calm_rows, nois
     assert {*map(tuple, found.colors)} == {*map(tuple, expected.colors)}
 
 
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("together", [1 << 22, 150])
+def test_frames_of_which_little_changes_count_as_all_others(together, channels, rng, monkeypatch):
+    monkeypatch.setattr(palettes, "_COUNTED_TOGETHER", together)
+    counted = palettes._Counted(0, None)
+    picture = rng.integers(0, 3, (8, 16, channels), np.uint8)
+    expected = ColorHistogram(np.zeros((1, 3), np.uint8), [0])
+    for number, delay_ms in enumerate([10, 10, 10, 10, 40, 40, 10, 10, 10, 20]):
+        before, picture = picture, picture.copy()
+        places = rng.permutation(128)[: (120, 3, 8, 0, 5, 0, 1, 70, 2, 2)[number]]
+        picture.reshape(128, channels)[places] = rng.integers(0, 3, (len(places), channels), np.uint8)
+        stays = (picture == before).all(axis=2)
+        counted.add(Held(Frame(picture, delay_ms), stays), number == 0)
+        for _ in range(delay_ms // 10):
+            expected += ColorHistogram.of(picture)
+            if number and not stays.all():
+                expected += ColorHistogram.of([picture[~stays][None]] * 4)
+    assert counted.histogram() == expected
+
+
 def test_many_colours_are_counted_in_six_bits(noise, monkeypatch):
     monkeypatch.setattr(palettes, "_COUNTED_TOGETHER", 100)
     monkeypatch.setattr(palettes, "_MOST_COLORS", 50)
