@@ -18,12 +18,15 @@
 #define AT_ONCE 4
 #endif
 
-/* The nearest of a few entries, at most 256, whose points are their values; `penalty` is added for specks. */
+/* The nearest of at most 16 entries whose points are their values; `penalty` is added for specks. */
+#ifndef FEW_COUNT /* how often entries are compared, the last one again and again, where a loop is to be unrolled */
+#define FEW_COUNT n_entries
+#endif
 int entry_of_few(int4 point, int4 color, REACH_POINTS points, int n_entries, int speck, int penalty)
 {
     int best = INT_MAX;
-    for (int i = 0; i < n_entries; i++) {
-        const int4 other = convert_int4(points[i]);
+    for (int i = 0; i < FEW_COUNT; i++) {
+        const int4 other = convert_int4(points[min(i, n_entries - 1)]);
         const int distance = (int)squared(point - other) + (gap(color, other) > speck ? penalty : 0);
         best = min(best, distance << 8 | i);
     }

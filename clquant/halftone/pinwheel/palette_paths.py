@@ -188,7 +188,7 @@ class PathScan:
             "codes": scope.copy_of(common.codes),
         }
         words = block_size % 4 == 0 and picture.width % 4 == 0
-        forms = {"WORDS": int(words), "NEAR_COLORS": int(is_near), "FEW": int(few)}
+        forms = {"WORDS": int(words), "NEAR_COLORS": int(is_near), "FEW": int(few), "FEW_COUNT": bounds.FEW}
         self._phases = []
         for phase in (OUTWARD, INWARD):
             made = _phase(block_size, phase, fade_of(palette))
