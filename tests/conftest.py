@@ -130,9 +130,6 @@ def pytest_collection_finish() -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "small: small enough to run on a simulator (Oclgrind) as well")
     config.addinivalue_line("markers", "full: not part of the quick suite, run by --all")
-    if not config.getoption("--all") and not config.getoption("--device"):
-        # PoCL's optimizer takes half of a suite's time that starts with nothing compiled; it runs with --all.
-        os.environ.setdefault("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_LeftOut(config))
     _leave_the_own_settings(config)

@@ -14,12 +14,6 @@ from clquant.palette import engine
 from clquant.runtime.program import pocl, programs
 
 
-@pytest.fixture(autouse=True)
-def _optimized(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What PoCL's optimizer may get wrong is built with it in the quick suite too."""
-    monkeypatch.delenv("POCL_EXTRA_BUILD_FLAGS", raising=False)
-
-
 def built(source: str) -> int:
     """What the kernel `answer` of a source writes, and how often PoCL's devices built it with their short header."""
     found = set()
