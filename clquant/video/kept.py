@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -29,11 +30,15 @@ class _Change(NamedTuple):
     def of(cls, held: Held) -> _Change:
         pixels, place = held.frame.pixels, bounds(~held.stays)
         stays = held.stays[place]
-        new = _items(np.ascontiguousarray(pixels[place])).take(np.flatnonzero(~stays))
+        new = _items(np.ascontiguousarray(pixels[place]))
+        new = new.take(np.flatnonzero(~stays)) if stays.any() else new
         return cls(held.frame.delay_ms, pixels.shape, place, np.packbits(stays), new)
 
     def after(self, before: Held | None) -> Held:
         """The frame, given the one before."""
+        if self.new.nbytes == math.prod(self.shape):  # all is new
+            frame = Frame(self.new.view(np.uint8).reshape(self.shape), self.delay_ms)
+            return Held(frame, np.zeros(self.shape[:2], np.bool_))
         alike = before is not None and before.frame.pixels.shape == self.shape
         pixels = before.frame.pixels.copy() if before is not None and alike else np.empty(self.shape, np.uint8)
         stays = np.ones(self.shape[:2], np.bool_)
