@@ -100,6 +100,7 @@ __kernel void toggle_phase(__global float *errors, __global int *state, __global
     const int barred = before & OPAQUE ? transparent : -1;
     int best = 0;
     float least = FLT_MAX;
+#pragma unroll 8
     for (int j = 0; j < colors; j++) {
         const float4 e = entries[j];
         float score = norms[j] + e.x * point.x + e.y * point.y + e.z * point.z;
