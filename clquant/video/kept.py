@@ -1,4 +1,4 @@
-"""Held frames that are looked at more than once: what changes is kept in a temporary file, if small."""
+"""Held frames that are looked at more than once: few are kept, of more what changes in a temporary file, if small."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clquant.images.moving import Frame, bounds
 from clquant.video.ahead import Spool
 from clquant.video.hold import Held
 
-MOST_BYTES = 1 << 26  # of the file
+FEW_BYTES, MOST_BYTES = 1 << 24, 1 << 26  # of frames in memory, of the file
 
 
 class _Change(NamedTuple):
@@ -55,10 +55,12 @@ def _items(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.void]:
 
 
 class Kept:
-    """Held frames, made once if what changes in them takes few bytes, else for each iteration."""
+    """Held frames, made once if they or what changes in them take few bytes, else for each iteration."""
 
     def __init__(self, make: Callable[[], Iterable[Held]]) -> None:
-        self._make, self._fits = make, True
+        self._make = make
+        self._fits = True
+        self._few: list[Held] = []  # of all frames, these or
         self._changes: Spool[_Change] | None = None
 
     def __iter__(self) -> Iterator[Held]:
@@ -67,14 +69,21 @@ class Kept:
             before = change.after(before)
             yield before
         if self._changes is not None:
+            yield from self._few
             return
-        spool = Spool[_Change](packs=False)
+        few: list[Held] = []
+        room, spool = FEW_BYTES, Spool[_Change](packs=False)
         for held in self._make():
             if self._fits:
+                few.append(held)
+                room -= held.frame.pixels.nbytes + held.stays.nbytes
+            if few and room < 0:
                 self._fits = False
                 with contextlib.suppress(OSError):  # the disk is full
-                    spool.add(_Change.of(held))
+                    for one in few:
+                        spool.add(_Change.of(one))
                     self._fits = spool.nbytes <= MOST_BYTES
+                few = []
             yield held
         if self._fits:
-            self._changes = spool
+            self._few, self._changes = few, spool

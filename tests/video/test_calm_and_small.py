@@ -100,8 +100,9 @@ def test_what_stands_still_does_not_change_by_a_bit(dither, palettes, noisy):
                 assert np.array_equal(np.asarray(image.convert("RGB")), frame)
 
 
-@pytest.mark.parametrize("most", [0, 1000, 1 << 20])
-def test_kept_frames_come_again(most, rng, monkeypatch):
+@pytest.mark.parametrize(("few", "most"), [(0, 0), (0, 1000), (0, 1 << 20), (500, 1 << 20), (1 << 20, 0)])
+def test_kept_frames_come_again(few, most, rng, monkeypatch):
+    monkeypatch.setattr(kept, "FEW_BYTES", few)
     monkeypatch.setattr(kept, "MOST_BYTES", most)
     frames = [rng.integers(0, 256, (9, 7, 3), np.uint8) for _ in range(2)]
     for change in ((slice(2, 5), slice(1, 7)), (slice(0, 0), slice(0, 0)), (slice(8, 9), slice(6, 7))):
@@ -119,7 +120,7 @@ def test_kept_frames_come_again(most, rng, monkeypatch):
         assert one.frame.delay_ms == again.frame.delay_ms
         assert np.array_equal(again.frame.pixels, frame)
         assert np.array_equal(one.stays, again.stays)
-    assert len(calls) == (1 if most == 1 << 20 else 2)
+    assert len(calls) == (1 if 1 << 20 in (few, most) else 2)
 
 
 @pytest.mark.parametrize("together", [0, 1, 3])
