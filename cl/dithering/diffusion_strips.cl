@@ -30,8 +30,8 @@ inline int4 error_at(__local const Error *reach, int columns, int below)
 }
 
 /* All strips on by CLOCKS. NDRange: one group, of any size, a strip, from `first_strip` on.
- * entries as in dithering/error_diffusion.h. image Sample [rows][width][CHANNELS]; output INDEX [rows][width]; extent: largest value of each component; strength in
- * 1/256.
+ * entries as in dithering/error_diffusion.h. image Sample [rows][width][CHANNELS]; output INDEX [rows][width]; extent:
+ * largest value of each component; strength in 1/256.
  * passed  short4 [strips + 1][DEPTH][width + 4]: the errors of the last rows above each strip, two columns of 0 on each
  *         side; the first strip's are given, the last entry is what the rows pass on in all.
  * kept    short4 [strips][ROWS][BACK]: each row's last errors in the launch before.

@@ -8,8 +8,8 @@
  * lists do not hold for it, so all entries are in one cell.
  *
  * Constants: CHANNELS 1, 3 or 4 of the pixels; CITY_BLOCK 0 or 1; INDEX uchar or ushort; SPACE, SPACE_ALPHA, BITS of
- * common/color_spaces.h (with 16 bits the entries' values are 257 times the 8-bit ones); EXACT_TIES 0 where points are the 8-bit values themselves, so the second rule says nothing
- * new.
+ * common/color_spaces.h (with 16 bits the entries' values are 257 times the 8-bit ones); EXACT_TIES 0 where points are
+ * the 8-bit values themselves, so the second rule says nothing new.
  *
  * Every such kernel begins with the same arguments (Mapper.arguments of clquant/mapping/nearest.py):
  *   tables (Space.tables()) int; points (k, 4) int coordinates and colors (k, 4) int 8-bit values of the palette;

@@ -96,8 +96,9 @@ inline void fill_record(uint *record, __global const uint *leaves, uint low, uin
 /* NDRange: 1-D, any work-group size, at least a work-item per NODES nodes. leaves, count: of the picture. width,
  * height: its pixels. level: of the nodes, counted from the pixels. words: of the level, from `begin` on. first, nodes:
  * places in the level, in the paper's order of children, of the nodes that are written; `first` a multiple of NODES.
- * records: from `offset` bytes on, per node kind, CHANNELS means (uchar), CHANNELS deviations (double), packed. A deviation is the correctly
- * rounded root of n squares - sum^2, over n, in doubles; of nodes of 2^24 pixels and more it is not exact. */
+ * records: from `offset` bytes on, per node kind, CHANNELS means (uchar), CHANNELS deviations (double), packed. A
+ * deviation is the correctly rounded root of n squares - sum^2, over n, in doubles; of nodes of 2^24 pixels and more it
+ * is not exact. */
 __kernel void quadtree_records(__global const uint *leaves, uint count, uint width, uint height, uint level,
                                __global const word_t *words, ulong begin, uint first, uint nodes,
                                __global uchar *records, ulong offset)

@@ -37,9 +37,10 @@ inline int4 first_error(int4 color, int amplitude, int block_x, int block_y, uin
  * the palette's hull, would draw the diagonals of blocks; and less than all of it where entries are close to each
  * other, so that such errors do not add up along the path.
  * A pixel's aim is its colour plus `gain` / 16 times that error, rounded and clamped to 8 bits. A gain over 16 is what
- * a threshold that rises with the tone is at two levels (gain 1 / (1 - slope)). The pixel takes the
- * entry nearest to its aim (mapping/nearest.h) or, where that is a speck, that of dithering/reach.h for gain 16, and passes on its colour plus the error less that entry, clamped to
- * error_limit. A pixel of alpha 0 takes the palette's transparent entry and drops what reached it.
+ * a threshold that rises with the tone is at two levels (gain 1 / (1 - slope)). The pixel takes the entry nearest to
+ * its aim (mapping/nearest.h) or, where that is a speck, that of dithering/reach.h for gain 16, and passes on its colour
+ * plus the error less that entry, clamped to error_limit. A pixel of alpha 0 takes the palette's transparent entry and
+ * drops what reached it.
  *
  * NDRange: (blocks of this phase in a row, rows of blocks); any work-group (n, 1).
  * The palette's parameters, constants: mapping/nearest.h.

@@ -6,8 +6,8 @@
  * One launch looks at the blocks of one anti-diagonal of every band, which do not depend on each other; a group works
  * on one block.
  *
- * Constants: P, Q, C, ALIGNED, DEEP (training/block.h, 0), BUCKET, MOST_BUCKETS (vq/coding/buckets.h), INDEX (uchar or ushort), PAIRS
- * (vq/coding/band_model.h), STATE (1..255).
+ * Constants: P, Q, C, ALIGNED, DEEP (training/block.h, 0), BUCKET, MOST_BUCKETS (vq/coding/buckets.h), INDEX (uchar or
+ * ushort), PAIRS (vq/coding/band_model.h), STATE (1..255).
  */
 #include "training/block.h"
 #include "vq/coding/band_model.h"
