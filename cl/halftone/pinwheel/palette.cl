@@ -39,8 +39,7 @@ inline int4 first_error(int4 color, int amplitude, int block_x, int block_y, uin
  * A pixel's aim is its colour plus `gain` / 16 times that error, rounded and clamped to 8 bits. A gain over 16 is what
  * a threshold that rises with the tone is at two levels (gain 1 / (1 - slope)). The pixel takes the entry nearest to
  * its aim (mapping/nearest.h) or, where that is a speck, that of dithering/reach.h for gain 16, and passes on its colour
- * plus the error less that entry, clamped to error_limit. A pixel of alpha 0 takes the palette's transparent entry and
- * drops what reached it.
+ * plus the error less that entry, within error_limit. Pixels of alpha 0 show the transparent entry and drop all errors.
  *
  * NDRange: (blocks of this phase in a row, rows of blocks); any work-group (n, 1).
  * The palette's parameters, constants: mapping/nearest.h.
