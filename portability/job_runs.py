@@ -387,6 +387,7 @@ def read(queue: runtime.CommandQueue) -> Result:
 
 SMALL, TINY, ODD, WIDE = photo(16, 20), photo(24, 40), photo(61, 83), photo(130, 257)
 BRIEF = {"max_iter": 2, "swap_rounds": 1}  # what a simulator has the patience for
+CUBE = clquant.Palette([(r, g, b) for r in (0, 128, 255) for g in (0, 128, 255) for b in (0, 128, 255)])
 SIX = clquant.Palette(
     [(0, 0, 0, 255), (255, 255, 255, 255), (0, 160, 0, 255), (0, 0, 255, 255), (255, 0, 0, 255), (0, 0, 0, 0)]
 )

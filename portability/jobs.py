@@ -126,6 +126,7 @@ JOBS = (
     Job("halftone 64", runs.halftone(photo(150, 211, 1), block_size=64), False),
     Job("halftone blocks of ten", runs.halftone(photo(150, 211, 1), block_size=10), False),
     Job("halftone palette", runs.halftone(runs.ODD, block_size=16, palette=runs.SIX), False),
+    Job("halftone palette of 27", runs.halftone(runs.ODD, block_size=8, palette=runs.CUBE), False),
     Job("halftone palette rgba", runs.halftone(runs.RGBA, block_size=8, palette=runs.SIX, color_space="oklab"), False),
     Job("halftone palette small", runs.halftone(runs.TINY, block_size=8, palette=runs.SIX), True),
     Job("serial gray", runs.serial(runs.GRAY), True),
