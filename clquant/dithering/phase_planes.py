@@ -84,7 +84,7 @@ def skewed_rows(rows: int, steps: int, chunk: int, skew: int) -> Iterator[tuple[
 
 
 class PhaseSteps:
-    """The planes of phases, each of which moves in every pass, and where a pixel finds the errors around it."""
+    """The plane of each phase, which changes in every pass, and the taps that find the errors around a pixel."""
 
     def __init__(self, layout: PhasePlanes) -> None:
         self._layout = layout
@@ -103,7 +103,7 @@ class PhaseSteps:
 
 @dataclass(frozen=True)
 class Turn:
-    """What deciding all phases once takes: those of a pass are the same for every picture of a size."""
+    """Taps and launches of one pass, which decides all phases once; the same for every picture of a size."""
 
     taps: npt.NDArray[np.int32]  # `PhaseSteps.taps` of one phase after the other
     steps: list[tuple[int, int, int, int, int]]  # in order: phase, first tap, taps, planes that are read and written

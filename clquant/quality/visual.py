@@ -78,7 +78,7 @@ def _visible_energy(shape: tuple[int, ...], bands: Bands, falloff: float) -> flo
         parallel.in_threads(of_band, -(-len(pair[0]) // step))
         row += len(pair[0])
     down, across = np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)
-    twins = np.where((across == 0) | (across == 0.5), 1.0, 2.0)  # of the columns that are not there
+    twins = np.where((across == 0) | (across == 0.5), 1.0, 2.0)  # rfft leaves out the mirrored columns
     block = max(1, SPECTRUM_SAMPLES // height)
 
     def of_columns(number: int) -> float:
