@@ -92,7 +92,6 @@ def jobs(queue: runtime.CommandQueue, rgb: Picture) -> dict[str, Job]:
     deep = rgb * np.uint16(256) + low_bytes
     found["k-means fit 256, 16 bits"] = lambda: clquant.KMeansPalette(256, queue=queue).fit(deep)
     found["k-means many icons"] = lambda: clquant.KMeansPalette(16, queue=queue).fit_many(icons)
-    found["NeuQuant many icons"] = lambda: clquant.NeuQuantCL(16, queue=queue).fit_many(icons)
     found["search 16"] = partial(sixteen.predict, small, "search")
     found["spatial fit 16"] = lambda: clquant.SpatialPalette(16, queue=queue).fit(small)
     found["serial gray"] = lambda: clquant.floyd_steinberg(gray, queue=queue)

@@ -94,7 +94,7 @@ int moved(const int node, const ulong pull, const divisor_t by, const int gain)
 }
 
 /* Returns a node that is drawn to (x, y, z, w) / weight by 1 - exp(-weight); w is read where there are four coordinates.
- * Were it a function, PoCL 3.0 would make wrong code of neuquant/small_images.cl. */
+ * A macro, as the forms put it in functions with compile hints of their own. */
 #if DIMS == 4
 #define DRAW_FOURTH(to, w, by, gain) (to).w = moved((to).w, w, by, gain);
 #else

@@ -1,6 +1,6 @@
 /* The search for the nearest of many nodes on CPUs: sixteen points side by side in the lanes of a vector, against
  * those nodes only that can be nearest to some point of their box. Points of like colours should come together (see
- * neuquant/point_order.h): the smaller their boxes, the fewer nodes are compared. Squared Euclidean distance; the
+ * neuquant/point_order.cl): the smaller their boxes, the fewer nodes are compared. Squared Euclidean distance; the
  * lowest index among equals.
  *
  * Source: the filtering of candidates by boxes, T. Kanungo et al., "An efficient k-means clustering algorithm" (2002).

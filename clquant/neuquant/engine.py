@@ -213,13 +213,11 @@ class NeuQuantCL(PaletteEngine):
 
     @on_collections("fit_many")
     def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:
-        """An independent palette for each image, trained side by side; `palette_` is left alone.
+        """An independent palette for each image; `palette_` is left alone.
 
-        Every picture's network is a work-group, so that many small pictures fill a device. In parallel mode that is so
-        of images on the host of at most 2^16 pixels, up to 256 colours of which none is fixed, and n_colors / 32 images
-        or more; others are trained one after another. Each file is read when its turn comes, so that of large
-        pictures no more than one is in memory (in sequential mode, some that are trained side by side); what is wrong
-        with one is found then, after those before it.
+        In sequential mode images are trained side by side, in parallel mode one after another. Each file is read when
+        its turn comes, so that no more than one picture is in memory (in sequential mode, those that are trained side
+        by side). An error in one is found then, after the images before it.
 
         Parameters
         ----------

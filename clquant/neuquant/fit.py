@@ -24,7 +24,6 @@ from clquant.neuquant.minibatch import MiniBatchSOM, refinement_steps, starts_of
 from clquant.neuquant.params import NeuQuantParams
 from clquant.neuquant.sampling import Pixels
 from clquant.neuquant.sequential import train_sequential
-from clquant.neuquant.small_images import is_small, is_worthwhile, learn_many
 from clquant.runtime import DeviceMemoryError, Progress, Scope, Session
 
 # From this many pixels on, a device with memory of its own waits for the picture; the map is prepared meanwhile.
@@ -54,14 +53,7 @@ class NeuQuantFit:
         quiet = dataclasses.replace(self, progress=Progress(None))
 
         def together(group: dict[int, Picture]) -> None:
-            if not self.params.parallel:
-                found.update(zip(group, self._in_parts([[picture] for picture in group.values()]), strict=True))
-            elif is_worthwhile(self.session, self.params, len(group)):
-                progress = self.progress.part(len(found), total)
-                found.update(zip(group, self._many(list(group.values()), progress), strict=True))
-            else:
-                for index, picture in group.items():
-                    alone(index, picture)
+            found.update(zip(group, self._in_parts([[picture] for picture in group.values()]), strict=True))
 
         def alone(index: int, picture: Picture) -> None:
             if total == 1:
@@ -70,18 +62,8 @@ class NeuQuantFit:
                 found[index] = quiet.shared([picture], False)
                 self.progress.report(len(found), total)
 
-        read_in_groups(sources, self._joins, together, alone)
+        read_in_groups(sources, lambda _: not self.params.parallel, together, alone)
         return [found[i] for i in range(total)]
-
-    def _joins(self, picture: Picture) -> bool:
-        """Whether a picture is learned beside others."""
-        return not self.params.parallel or (is_small(picture) and not len(self.params.fixed))
-
-    def _many(self, pictures: Sequence[Picture], progress: Progress) -> list[Palette]:
-        """The palettes of small pictures."""
-        learned = learn_many(self.session, pictures, self.params, progress)
-        fixed = self.params.fixed
-        return [_palette(fixed, one.colors, one.partial, one.transparent) for one in learned]
 
     def _in_parts(self, jobs: list[Job]) -> list[Palette]:
         """The palette of each job, as many at once as the device has room for."""
