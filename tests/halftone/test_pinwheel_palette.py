@@ -14,7 +14,7 @@ from clquant.dithering import bounds
 from clquant.dithering.error_filters import error_filter
 from clquant.halftone import PinwheelHalftoner, floyd_steinberg
 from clquant.halftone.pinwheel.layout import error_shares
-from clquant.halftone.pinwheel.palette_paths import admits, fade_of
+from clquant.halftone.pinwheel.palette import fade_of
 from clquant.halftone.pinwheel.paths import INWARD, OUTWARD, make_path
 from clquant.halftone.serial.rows import ROWS
 from clquant.palette import engine as palettes
@@ -50,35 +50,12 @@ def test_pinwheel_equals_the_reference_in_every_space(queue, rng, color_space, l
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("block", "linear", "channels"), [(4, False, 1), (5, True, 3), (33, False, 3)])
-def test_pinwheel_by_paths_equals_the_portable_form(device, rng, block, linear, channels):
-    queue = runtime.default_queue(device)
-    image = picture(130, 100, channels, rng)
-    engine = PinwheelHalftoner(block, palette=EPAPER, linear=linear, queue=queue, random_state=3)
-    if not admits(runtime.Limits.of(device)):
-        with runtime.force_variant("paths"), pytest.raises(runtime.InvalidArgument, match="does not run on this"):
-            engine.transform(image)
-        return
-    with runtime.force_variant("portable"):
-        expected = engine.transform(image)
-    with runtime.force_variant("paths"):
-        assert np.array_equal(engine.transform(image), expected)
-        assert np.array_equal(engine.transform(pyopencl.array.to_device(queue, image)).get(), expected)
-
-
-@pytest.mark.full
 @pytest.mark.parametrize(("entries", "color_space"), [(300, "srgb"), (40, "oklab"), (16, "srgb")])
-def test_paths_to_any_palette_equal_the_portable_form(device, rng, entries, color_space):
-    queue = runtime.default_queue(device)
-    if not admits(runtime.Limits.of(device)):
-        pytest.skip("does not run on this device")
-    image, palette = picture(70, 132, 3, rng), Palette(rng.integers(90, 256, (entries, 3), np.uint8))
+def test_any_palette_equals_the_reference(queue, rng, entries, color_space):
+    image, palette = picture(20, 33, 3, rng), Palette(rng.integers(90, 256, (entries, 3), np.uint8))
     assert bounds.speck(palette, space(color_space, False)) < 255
-    engine = PinwheelHalftoner(16, palette=palette, color_space=color_space, queue=queue)
-    with runtime.force_variant("portable"):
-        expected = engine.transform(image)
-    with runtime.force_variant("paths"):
-        assert np.array_equal(engine.transform(image), expected)
+    result = PinwheelHalftoner(16, palette=palette, color_space=color_space, queue=queue).transform(image)
+    assert np.array_equal(result, halftone_to_palette(image, 16, "spiral", palette, space(color_space, False)))
 
 
 def dull(rng, colors, spread):

@@ -10,8 +10,7 @@ import numpy as np
 
 from clquant.dithering.threshold_maps import bayer
 from clquant.halftone.pinwheel.layout import error_limit, error_shares
-from clquant.halftone.pinwheel.palette import codes_of_worths, worths
-from clquant.halftone.pinwheel.palette_paths import fade_of
+from clquant.halftone.pinwheel.palette import codes_of_worths, fade_of, worths
 from clquant.halftone.pinwheel.paths import INWARD, OUTWARD, make_path
 from clquant.halftone.pinwheel.tones import make_tones, records, spreads, start_amplitudes
 from clquant.halftone.tables import WeightTables, constant_tables, rows

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant import flow, runtime
+from clquant import flow
 from clquant.flow import Portion
 
 MAX_SIDE = 1 << 30  # kernels count a side's pixels in 32 bits, and those of the last work-group's blocks beyond it
@@ -17,12 +17,6 @@ MAX_SIDE = 1 << 30  # kernels count a side's pixels in 32 bits, and those of the
 def half_blocks(width: int, block: int) -> int:
     """Blocks of one phase in a row of blocks, at most."""
     return (-(-width // block) + 1) // 2
-
-
-def rows_that_fill(session: runtime.Session, groups: int, block: int, groups_per_unit: int = 1) -> int:
-    """Return the rows of pixels whose blocks keep a device busy; `groups` work-groups halftone a row of blocks."""
-    # With fewer rows a band takes as long, as its blocks take turns.
-    return -(-groups_per_unit * session.limits.compute_units // groups) * block
 
 
 def edge_row_bytes(width: int, block: int, edge_bytes: int) -> int:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from clquant import runtime
 from clquant.dithering.threshold_maps import bayer
 from clquant.flow import Portion, Steps
-from clquant.halftone.pinwheel.bands import BandBlocks, BlockMap, edge_row_bytes, half_blocks, rows_that_fill
+from clquant.halftone.pinwheel.bands import BandBlocks, BlockMap, edge_row_bytes, half_blocks
 from clquant.halftone.pinwheel.layout import phase_constants, ring_bytes, ring_quads, scan_constants
 from clquant.halftone.pinwheel.paths import INWARD, OUTWARD
 from clquant.halftone.pinwheel.plan import PhasePlan, Settings, make_plan
@@ -216,7 +216,8 @@ class BlockHalftone:
         block = self._settings.block_size
         blocks = GROUP if self._variant.name == VARIANTS[-1].name else self._form(OUTWARD, True).blocks
         groups = -(-half_blocks(width, block) // blocks) * channels
-        return rows_that_fill(self._session, groups, block)
+        # With fewer rows a band takes as long, as its blocks take turns.
+        return -(-self._session.limits.compute_units // groups) * block
 
     def _launch_fast(self, phase: int, job: _Job, begin: int, end: int) -> None:
         form = self._form(phase, True)

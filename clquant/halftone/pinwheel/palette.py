@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,10 +18,8 @@ from clquant.color.palette import Palette
 from clquant.color.space_tables import linear_table
 from clquant.dithering import bounds
 from clquant.flow import Portion, Steps
-from clquant.halftone.pinwheel import palette_paths
 from clquant.halftone.pinwheel.bands import BandBlocks, BlockMap, edge_row_bytes
 from clquant.halftone.pinwheel.layout import error_limit, error_shares, pack_path, phase_constants
-from clquant.halftone.pinwheel.palette_paths import COLORS, EDGE_BYTES, Common, PathScan, fade_of
 from clquant.halftone.pinwheel.paths import INWARD, OUTWARD, make_path
 from clquant.halftone.pinwheel.tones import WHITE
 from clquant.halftone.tables import UNITS, constant_tables, rows
@@ -29,14 +28,10 @@ from clquant.mapping.palette_cache import open_palette
 from clquant.mapping.palette_on_device import PaletteOnDevice
 
 FILE = "halftone/pinwheel/palette.cl"
-# Alpha, small pictures and other paths than spirals take the portable form on all devices.
-FORMS = (
-    runtime.Variant(
-        "paths", palette_paths.FILE, palette_paths.admits, is_worthwhile=lambda limits: not limits.is_cpu, gain=1.64
-    ),
-    runtime.Variant("portable", FILE),
-)
 GAIN = 32  # sixteenths of the error that count in choosing an entry (16 are passed on): see docs/halftone.md
+EDGE_BYTES = 8  # of an error that a block leaves to another: four components of 16 bits
+MIN_FADE, STEP_FADE, FULL_FADE = 192, 144, 256
+MAX_FAR_COLORS = 512  # more are not so far from each other that more than `MIN_FADE` is needed
 START = 32  # amplitude of the first pixel's start error in red, green and blue, in gray levels
 
 
@@ -65,6 +60,44 @@ def worths(linear: bool) -> npt.NDArray[np.int16]:
 
 
 @dataclass(frozen=True)
+class _Common:
+    """What a scan has besides picture and palette: tables of worths and values, numbers, the seed's key."""
+
+    light: npt.NDArray[np.int16]
+    codes: npt.NDArray[np.uint8]
+    limit: np.int32
+    amplitude: np.int32
+    gain: np.int32
+    key: npt.NDArray[np.uint32]
+
+
+def fade_of(palette: Palette) -> int:
+    """Return how much of an error that reaches a pixel counts, in 1/256: 192 to 256."""
+    # Of a colour outside the palette's hull the error adds up along the path of a block, up to its limit, so that
+    # blocks begin otherwise than they end, and their edges and diagonals show. If three quarters of the error count it
+    # does not. But a tone nearer to an entry than a quarter of that entry's distance to the next then shows no dots:
+    # that is seen if entries are far apart, so that all of the error counts there. So the result is 144 more than the
+    # root of the mean squared distance in RGB from an entry to the nearest one that differs.
+    step = _step_of(palette)
+    if step is None:
+        return FULL_FADE
+    return min(max(STEP_FADE + step, MIN_FADE), FULL_FADE)
+
+
+@lru_cache(maxsize=32)
+def _step_of(palette: Palette) -> int | None:
+    """The root of the mean squared distance from an entry to the nearest one that differs; None if there is none."""
+    colors = np.unique(palette.rgba()[palette.rgba()[:, 3] > 0, :3], axis=0).astype(np.int64)
+    if len(colors) > MAX_FAR_COLORS:
+        return 0
+    if len(colors) < 2:
+        return None
+    squared = ((colors[:, None] - colors[None]) ** 2).sum(axis=2)
+    np.fill_diagonal(squared, np.iinfo(np.int64).max)
+    return math.isqrt(int(squared.min(axis=1).sum()) // len(colors))
+
+
+@dataclass(frozen=True)
 class PaletteHalftone(BlockMap):
     """Palette indices by the pinwheel's scan."""
 
@@ -79,35 +112,25 @@ class PaletteHalftone(BlockMap):
 
     @contextlib.contextmanager
     def open(self, session: runtime.Session, scope: runtime.Scope, picture: Picture) -> Iterator[Steps]:
-        """Make the tables of the form that a picture takes."""
+        """Make the tables of both phases."""
         palette, settings, block, width = self.palette, self.settings, self.settings.block_size, picture.width
-        by_paths = palette_paths.takes(picture, palette, block, settings.scan) and session.choose(FORMS).name == "paths"
         space = spaces.space(settings.color_space, palette.has_alpha or picture.channels == 4)
-        searches = max(picture.pixels, COLORS if by_paths else 0)
-        with open_palette(session, palette, space, searches) as on_device:
-            row_bytes, least, common = edge_row_bytes(width, block, EDGE_BYTES), 0, _common(settings)
-            scan: PathScan | _Pinwheel
-            if by_paths:
-                scan = PathScan(session, scope, on_device, picture, palette, block, common)
-                row_bytes = max(row_bytes, palette_paths.row_bytes(width, block))
-                least = palette_paths.least_rows(session, width, block)
-            else:
-                scan = _Pinwheel(session, scope, on_device, picture, settings, common)
-            yield Steps(scan.step, block, block, row_bytes, least, fills_reach=True)
+        with open_palette(session, palette, space, picture.pixels) as on_device:
+            scan = _Pinwheel(session, scope, on_device, picture, settings, _common(settings))
+            yield Steps(scan.step, block, block, edge_row_bytes(width, block, EDGE_BYTES), fills_reach=True)
             on_device.check_transparency()
 
 
 @lru_cache(maxsize=32)
-def _common(settings: VectorSettings) -> Common:
+def _common(settings: VectorSettings) -> _Common:
     made = [
         rows(make_path(settings.block_size, settings.scan, phase), constant_tables()) for phase in (OUTWARD, INWARD)
     ]
     safe = error_limit(settings.block_size, settings.scan, (made[0][0], made[1][0]), (made[0][1], made[1][1]))
     light = worths(settings.linear)
-    return Common(
+    return _Common(
         light=light,
         codes=codes_of_worths(light),
-        linear=settings.linear,
         limit=np.int32(min(safe, settings.error_limit)),
         amplitude=np.int32(START * UNITS),
         gain=np.int32(GAIN),
@@ -135,7 +158,7 @@ class _Pinwheel:
         on_device: PaletteOnDevice,
         picture: Picture,
         settings: VectorSettings,
-        common: Common,
+        common: _Common,
     ) -> None:
         self._on_device = on_device
         self._block, self._common, fade = settings.block_size, common, fade_of(on_device.palette)
