@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,7 @@ from clquant.dithering.error_filters import ErrorFilter
 from clquant.images import Picture
 from clquant.mapping.candidates_lanes import int4
 from clquant.mapping.palette_on_device import PaletteOnDevice
-from clquant.runtime import Buffer, Limits, Scope, Session, Variant
+from clquant.runtime import Buffer, Scope, Session, Variant
 
 SEARCHES_PER_PIXEL = 64
 """How much sooner tables and short lists of candidates pay on GPUs, where pixels wait for each other."""
@@ -24,12 +23,6 @@ SEARCHES_PER_PIXEL = 64
 def searches(session: Session, picture: Picture) -> int:
     """Pixels that lists and tables are to pay for."""
     return picture.pixels * (1 if session.limits.is_cpu else SEARCHES_PER_PIXEL)
-
-
-def forms(file: str, gain: float, *launchers: Callable[..., Any]) -> tuple[Variant, Variant]:
-    """The forms of a scan: candidates in the lanes of a vector for CPUs, and the portable one, of 16-bit values too."""
-    lanes = Variant("lanes", file, Limits.has_lanes, {"SEARCH": "IN_LANES"}, launchers, gain)
-    return lanes, Variant("portable", file, constants={"SEARCH": "IN_CELLS"}, launchers=launchers)
 
 
 @dataclass(frozen=True)

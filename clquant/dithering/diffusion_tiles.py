@@ -5,14 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from clquant import runtime
-from clquant.dithering.diffusion_job import DiffusionParams, forms
+from clquant.dithering.diffusion_job import DiffusionParams
 from clquant.flow import Portion
 from clquant.images import Picture
 from clquant.mapping.candidates_lanes import int4
 from clquant.mapping.palette_on_device import PaletteOnDevice
 
 FILE = "dithering/diffusion_tiles.cl"
-VARIANTS = forms(FILE, gain=2.1)
+VARIANTS = (
+    # Candidates in the lanes of a vector; 16-bit values take the portable form.
+    runtime.Variant("lanes", FILE, runtime.Limits.has_lanes, {"SEARCH": "IN_LANES"}, gain=2.1),
+    runtime.Variant("portable", FILE, constants={"SEARCH": "IN_CELLS"}),
+)
 OVERLAP = 8
 """Pixels outside a tile from which it is scanned: from 4 to 16 no difference was found in the result's visual error."""
 GROUP = 32

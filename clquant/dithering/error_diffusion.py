@@ -13,7 +13,7 @@ from clquant import flow, params, runtime
 from clquant.color import spaces
 from clquant.color.palette import Palette
 from clquant.dithering import diffusion_strips, diffusion_tiles, diffusion_waves
-from clquant.dithering.diffusion_job import DiffusionParams, forms, searches
+from clquant.dithering.diffusion_job import DiffusionParams, searches
 from clquant.dithering.diffusion_strips import StripScan
 from clquant.dithering.diffusion_tiles import TileScan
 from clquant.dithering.diffusion_waves import WaveScan
@@ -29,9 +29,7 @@ CLASSIC = "floyd-steinberg"
 """Its name is registered by `clquant.halftone`, with errors of 8-bit values in every colour space."""
 ERROR_SPACES = ("srgb", "ycbcr")
 TILE_SIZES = (16, 32, 64, 128, 256, 512, 1024)
-_LANES, _PORTABLE = forms(diffusion_waves.FILE, 1.4, WaveScan)
 FORMS = (
-    _LANES,
     runtime.Variant(
         "strips",
         diffusion_strips.FILE,
@@ -41,7 +39,7 @@ FORMS = (
         gain=2.27,
         is_worthwhile=lambda limits: not limits.is_cpu,
     ),
-    _PORTABLE,
+    runtime.Variant("portable", diffusion_waves.FILE, constants={"SEARCH": "IN_CELLS"}, launchers=(WaveScan,)),
 )
 """Of the serial scan from left to right."""
 
