@@ -1,17 +1,14 @@
-"""`python -m portability.fuzz`: damaged files into every reader, and wild arguments into every engine.
+"""`python -m portability.fuzz`: damaged files into every reader.
 
 Every case must end in a result or in a ClquantError, within a second and within a bound on memory; a container with
 a checksum must refuse every change. Cases are numbered; a finding names its target, seed and number and is repeated by
-`--target NAME --seed S --first N --cases 1`. A crash or a hang ends the process: `portability.fuzz_long` runs one
-per some thousand cases and goes on behind such a case.
+`--target NAME --seed S --first N --cases 1`. A crash or a hang ends the process.
 """
 
 from __future__ import annotations
 
 import argparse
-import faulthandler
 import io
-import os
 import pathlib
 import random
 import resource
@@ -33,11 +30,9 @@ from clquant.images import moving
 from portability.inputs import flat, photo
 from portability.picture_seeds import UNREADABLE, picture_seeds
 from portability.store_seeds import codebook_case, histogram_case, store_case
-from portability.wild_calls import wild_call, wild_command
 
 MEMORY_BYTES = 2 << 30
 SECONDS = 1.0
-HANG_SECONDS = 10
 
 
 @dataclass(frozen=True)
@@ -135,7 +130,7 @@ def _palettes() -> list[bytes]:
 
 
 def targets() -> tuple[Target, ...]:
-    """Every public reader, and the engines' arguments."""
+    """Every public reader."""
     codec = clquant.VQCodec(8, max_iter=2, random_state=1).fit(photo(24, 28))
     packed = [codec.compress(photo(24, 28)), codec.compress(photo(9, 14))]
     trees = [
@@ -155,8 +150,6 @@ def targets() -> tuple[Target, ...]:
         Target("codebook", codebook_case(damaged)),
         Target("store", store_case(damaged)),
         Target("quadtree", _reader(trees, clquant.Quadtree.from_bytes)),
-        Target("arguments", wild_call),
-        Target("command", wild_command),
     )
 
 
@@ -173,18 +166,12 @@ def _tried(target: Target, seed: int, number: int) -> tuple[str | None, float]:
     return wrong, time.process_time() - began
 
 
-def findings(
-    target: Target, seed: int, first: int, cases: int, until: float, begins: Callable[[int], None] = lambda _: None
-) -> Iterator[tuple[int, str]]:
-    """Try cases until their number or the clock is over; yields (number, what went wrong). The last is (tried, "").
-
-    `begins` is told the number of each case.
-    """
+def findings(target: Target, seed: int, first: int, cases: int, until: float) -> Iterator[tuple[int, str]]:
+    """Try cases until their number or the clock is over; yields (number, what went wrong). The last is (tried, "")."""
     number = first
     for number in range(first, first + cases):
         if time.monotonic() > until:
             break
-        begins(number)
         wrong, took = _tried(target, seed, number)
         for _ in range(2):  # the first time it may have built kernels
             if wrong is None and took > SECONDS:
@@ -198,26 +185,14 @@ def findings(
     yield number - first, ""
 
 
-def _watched(path: str) -> Callable[[int], None]:
-    """What notes each case's number in a file, and ends the process if the case takes too long."""
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-
-    def begins(number: int) -> None:
-        os.pwrite(file, f"{number:20d}".encode(), 0)
-        faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
-
-    return begins
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Fuzz; 1 if anything was found."""
-    parser = argparse.ArgumentParser(description="Damaged files and wild arguments.")
+    parser = argparse.ArgumentParser(description="Damaged files.")
     parser.add_argument("--cases", type=int, default=1000, help="cases a target")
     parser.add_argument("--seconds", type=float, default=600, help="seconds a target at most")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--target", default="", help="only this target")
-    parser.add_argument("--watch", metavar="FILE", help="note the number of each case there; end at a hang")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     every = [target for target in targets() if options.target in target.name]
@@ -228,17 +203,15 @@ def main(arguments: list[str] | None = None) -> int:
         used = int(memory.read_text(encoding="ascii").split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_BYTES, resource.RLIM_INFINITY))
     found = 0
-    begins = _watched(options.watch) if options.watch else lambda _: None
     for target in every:
         began = time.monotonic()
-        tried = findings(target, options.seed, options.first, options.cases, began + options.seconds, begins)
+        tried = findings(target, options.seed, options.first, options.cases, began + options.seconds)
         for number, wrong in tried:
             if wrong:
                 found += 1
                 print(f"{target.name}, seed {options.seed}, case {number}: {wrong}", flush=True)
             else:
                 print(f"{target.name}: {number} cases, {time.monotonic() - began:.0f} s", flush=True)
-    faulthandler.cancel_dump_traceback_later()
     print(f"{found} findings")
     return 1 if found else 0
 

@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 import os
 import pathlib
-import random
 import time
 from collections.abc import Callable
 
@@ -14,7 +13,7 @@ import pytest
 
 from clquant import runtime
 from clquant.runtime.program import programs
-from portability import agree, compilers, forms, matrix, offline, reports, suite, worst_file
+from portability import agree, compilers, forms, matrix, offline, reports, suite
 from portability.programs import FORMS, NEED_DOUBLES, NOT_BUILT, Build, load, recorded, save, unbuilt
 from portability.reports import KeptReports, Report
 from portability.runtimes import RUNTIMES, Runtime, UnavailableError
@@ -205,14 +204,3 @@ def test_forced_forms_are_run_and_compared(monkeypatch: pytest.MonkeyPatch) -> N
     assert found["lanes", "training/search_lanes.cl"] == []
     monkeypatch.setattr(forms, "golden", lambda: {"map 7": "another"})
     assert forms.run(queue, [job])["lanes", "mapping/nearest_lanes.cl"] == [("map 7", False)]
-
-
-def test_the_worst_file_is_found() -> None:
-    def read(data: bytes) -> bytes:
-        if data[:1] == b"x":
-            sum(range(30_000 * len(data)))
-        return b""
-
-    slowest, _ = worst_file.search(read, [b"a" * 40, b"x" * 40], 0.5, random.Random(1))
-    assert slowest.data[:1] == b"x"
-    assert slowest.seconds > 0

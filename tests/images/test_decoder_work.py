@@ -14,8 +14,8 @@ import pytest
 from clquant import runtime
 from clquant.images import decode, moving
 from clquant.images.guards import decoder_work, jpeg_segments, metadata_work
-from portability import costly_files, worst_file
 from portability.inputs import photo
+from tests.images import costly_files
 
 SIZE = 300_000
 
@@ -59,17 +59,6 @@ def test_a_claim_of_frames_is_named_as_it_is() -> None:
     data = head + claim + struct.pack(">I", zlib.crc32(claim)) + rest[12:]
     with pytest.raises(runtime.FileError, match=f"it has 1000000 frames; allowed in its {len(data)} bytes: "):
         moving.about(data, "image")
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("make", costly_files.FILES)
-def test_time_and_memory_stay_within_their_bounds(make: Callable[[int], bytes]) -> None:
-    """Three times that the search for the worst file allows, in time: other processes take the cache's time."""
-    data = make(60_000)
-    for read in (lambda data: decode.from_file(data, "image"), lambda data: list(moving.frames(data, "image"))):
-        costs = [worst_file.cost(read, data) for _ in range(2)]
-        assert min(cost.share for cost in costs) < 3
-        assert min(cost.memory_share for cost in costs) < 1
 
 
 def test_scans_are_counted_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:

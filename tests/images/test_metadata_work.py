@@ -16,8 +16,8 @@ import pytest
 from clquant import runtime
 from clquant.images import decode, moving
 from clquant.images.guards import metadata_work
-from portability import costly_files
 from portability.inputs import photo
+from tests.images import costly_files
 
 TEXTS = "its packed texts take more memory than its"
 TAGS = "its tags take more memory than its"

@@ -19,7 +19,7 @@ from clquant.cli.commands.palette import films
 from clquant.images import moving
 from clquant.runtime import FileError, InvalidArgument
 from clquant.video.animation import animation_bytes
-from portability import costly_files
+from tests.images import costly_files
 
 DELAYS = [50, 70, 1200, 90]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import struct
 import zlib
-from collections.abc import Callable
 
 import PIL.Image
 
@@ -22,11 +21,6 @@ def png(before: bytes = b"", side: int = 4, after: bytes = b"") -> bytes:
     head = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
     pixels = _chunk(b"IDAT", zlib.compress(bytes(side * (side + 1)), 9))
     return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", head) + before + pixels + after + _chunk(b"IEND", b"")
-
-
-def png_chunks(nbytes: int) -> bytes:
-    """Empty chunks of no meaning."""
-    return png(_chunk(b"abCd", b"") * (nbytes // 12))
 
 
 def _packed(text: bytes) -> bytes:
@@ -146,11 +140,6 @@ def gif_frames(nbytes: int) -> bytes:
     return _gif(_GIF_FRAME * (nbytes // len(_GIF_FRAME)))
 
 
-def gif_comments(nbytes: int) -> bytes:
-    """Comments of one letter."""
-    return _gif(b"\x21\xfe\x01a\x00" * (nbytes // 5) + _GIF_FRAME)
-
-
 def webp_frames(nbytes: int) -> bytes:
     """Frames of one pixel."""
     stream = io.BytesIO()
@@ -167,24 +156,6 @@ def ppm_comments(nbytes: int) -> bytes:
     return b"P2\n4 4\n255\n" + b"#\n" * (nbytes // 2) + b"1 " * 16
 
 
-def ppm_numbers(nbytes: int) -> bytes:
-    """Plain numbers of one digit."""
-    rows = max(1, nbytes // 200)
-    return b"P2\n100 %d\n255\n" % rows + b"1 " * (100 * rows)
-
-
-def qoi_pixels(nbytes: int) -> bytes:
-    """Pixels of a byte each."""
-    return b"qoif" + struct.pack(">IIBB", 100, nbytes // 100, 3, 0) + b"\x6a" * nbytes + bytes(7) + b"\1"
-
-
-def bmp_runs(nbytes: int) -> bytes:
-    """Runs of one pixel, and runs of none."""
-    head = struct.pack("<IiiHHIIiiII", 40, 100, nbytes // 400 or 1, 1, 8, 1, nbytes, 0, 0, 256, 0)
-    data = b"\1\0" * (nbytes // 4) + b"\0\0" * (nbytes // 4)
-    return b"BM" + struct.pack("<IHHI", 1078 + len(data), 0, 0, 1078) + head + bytes(1024) + data
-
-
 def _jpeg(side: int = 8, progressive: bool = False) -> bytes:
     stream = io.BytesIO()
     PIL.Image.new("L", (side, side)).save(stream, "JPEG", progressive=progressive)
@@ -198,27 +169,7 @@ def jpeg_scans(nbytes: int) -> bytes:
     return data[:-2] + scan * max(1, (nbytes - len(data)) // len(scan)) + data[-2:]
 
 
-def jpeg_segments(nbytes: int) -> bytes:
-    """Empty segments of an application."""
-    data = _jpeg()
-    return data[:2] + b"\xff\xe5\0\2" * (nbytes // 4) + data[2:]
-
-
-def ico_entries(nbytes: int) -> bytes:
-    """Entries that all name one picture."""
-    count, picture = min(65535, nbytes // 16), png()
-    entry = struct.pack("<BBBBHHII", 4, 4, 0, 0, 1, 32, len(picture), 6 + 16 * count)
-    return struct.pack("<HHH", 0, 1, count) + entry * count + picture
-
-
 def ico_texts(nbytes: int) -> bytes:
     """A PNG of packed texts."""
     picture = png_texts(nbytes)
     return struct.pack("<HHHBBBBHHII", 0, 1, 1, 4, 4, 0, 0, 1, 32, len(picture), 22) + picture
-
-
-FILES: tuple[Callable[[int], bytes], ...] = (
-    *(png_chunks, png_frames, tiff_strips, tiff_frames, tiff_values, gif_frames, gif_comments, webp_frames),
-    *(png_texts, png_profiles, png_exif, png_hex_exif, jpeg_exif, jpeg_pictures, webp_exif, ico_texts),
-    *(ppm_comments, ppm_numbers, qoi_pixels, bmp_runs, jpeg_scans, jpeg_segments, ico_entries),
-)
