@@ -34,7 +34,8 @@ def main(
                 argcomplete.autocomplete(build_parser())  # which ends
         args = build_parser(named).parse_args(given)
         with running or contextlib.nullcontext(), _plain_warnings():
-            status = int(args.run(args))
+            with common.progress_bar(args, f"clquant {args.command}"):
+                status = int(args.run(args))
             common.print_records(args)
             return status
     except KeyboardInterrupt:

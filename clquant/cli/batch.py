@@ -99,8 +99,9 @@ def sizes(nbytes: int | None, input_bytes: int | None) -> str:
 def run(args: argparse.Namespace, pairs: Sequence[Pair], read: Read[T], work: Callable[[Item, T], Finish]) -> int:
     """Read, work on and finish every input, in order; 1 if some of several failed, while a single one raises."""
     if len(pairs) == 1:
-        loaded = read(*pairs[0])
-        work(Item(args, *pairs[0]), loaded)()()
+        with common.progress_bar(args, pairs[0][0].relative.name):
+            loaded = read(*pairs[0])
+            work(Item(args, *pairs[0]), loaded)()()
         return 0
     failures = Failures(args, len(pairs))
     most = ahead = min(MOST_READERS, os.cpu_count() or 1)
@@ -108,7 +109,8 @@ def run(args: argparse.Namespace, pairs: Sequence[Pair], read: Read[T], work: Ca
     def worked() -> Iterator[tuple[Source, Finish]]:
         nonlocal ahead
         with contextlib.closing(parallel.ordered(partial(tried, read), pairs, lambda: ahead)) as reading:
-            for pair, found in zip(pairs, reading, strict=True):
+            for number, (pair, found) in enumerate(zip(pairs, reading, strict=True)):
+                progress(number, len(pairs))
                 try:
                     if isinstance(found, ClquantError):
                         raise found
@@ -124,15 +126,20 @@ def run(args: argparse.Namespace, pairs: Sequence[Pair], read: Read[T], work: Ca
         except ClquantError as error:
             return partial(failures.add, source, error, always=True)
 
-    with contextlib.closing(parallel.ordered(finished, worked(), lambda: ahead, early=True)) as reports:
+    reporting = parallel.ordered(finished, worked(), lambda: ahead, early=True)
+    with common.progress_bar(args, "inputs") as progress, contextlib.closing(reporting) as reports:
         for report in reports:
             report()
     return failures.status()
 
 
-def read_together(read: Read[T], pairs: Sequence[Pair]) -> tuple[Read[T], dict[Source, T]]:
+def read_together(args: argparse.Namespace, read: Read[T], pairs: Sequence[Pair]) -> tuple[Read[T], dict[Source, T]]:
     """Read all inputs once; return what gives or raises each of them again, and those that could be read."""
-    kept = {pair[0]: tried(read, pair) for pair in pairs}
+    kept = {}
+    with common.progress_bar(args, "reading") as progress:
+        for number, pair in enumerate(pairs, 1):
+            kept[pair[0]] = tried(read, pair)
+            progress(number, len(pairs))
 
     def again(source: Source, _: str | None) -> T:
         found = kept[source]

@@ -9,15 +9,13 @@ import json
 import math
 import os
 import re
-import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from clquant import runtime
-from clquant.cli import streams
+from clquant.cli import bar, streams
 from clquant.color import spaces
 from clquant.color.display import DISPLAY_FORMATS
 from clquant.color.palette import Palette
@@ -27,7 +25,6 @@ from clquant.runtime import InvalidArgument
 
 STDOUT = "-"
 EXIT_FAILED = 1
-BAR_DELAY_SECONDS, BAR_COLUMNS = 1.0, 20
 _COMPRESSIONS = {"none": "raw", "packbits": "packbits", "deflate": "tiff_adobe_deflate", "g4": "group4"}
 TRAITS = {
     "everyday": "shown by --help, not by --help-all alone",
@@ -297,25 +294,9 @@ def finite(record: dict[str, Any]) -> dict[str, Any]:
 @contextlib.contextmanager
 def progress_bar(args: argparse.Namespace, label: str) -> Iterator[Callable[[int, int], None]]:
     """A ``progress=`` callback that shows a bar on a terminal's standard error once a second has passed."""
-    if args.quiet or hasattr(args, "messages") or sys.stderr is None or not sys.stderr.isatty():
+    is_quiet = getattr(args, "quiet", False) or hasattr(args, "messages")
+    if is_quiet or sys.stderr is None or not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
-    begin, shown = time.monotonic(), ""
-
-    def show(done: int, total: int) -> None:
-        nonlocal shown
-        spent = time.monotonic() - begin
-        if spent < BAR_DELAY_SECONDS or not 0 < done <= total:
-            return
-        bar = "#" * (BAR_COLUMNS * done // total)
-        left = f"{100 * done // total} %, {spent * (total - done) / done:.0f} s left"
-        line = f"{streams.printable(label)} [{bar:{BAR_COLUMNS}}] {left}"[: shutil.get_terminal_size().columns - 1]
-        if line != shown:
-            sys.stderr.write(f"\r{line:{len(shown)}}")
-            sys.stderr.flush()
-            shown = line
-
-    try:
-        yield show
-    finally:
-        sys.stderr.write(f"\r{'':{len(shown)}}\r" if shown else "")
+    with bar.about(label) as task:
+        yield task.report

@@ -10,6 +10,7 @@ import os
 import re
 import select
 import sys
+import threading
 from collections.abc import Iterator
 from typing import BinaryIO, TextIO
 
@@ -26,6 +27,8 @@ ANSWER_SECONDS = 1.0
 # DEC's "primary device attributes": the answer lists what a terminal can, 4 being sixel.
 _QUESTION = b"\x1b[c"
 _SIXEL = "4"
+_WRITING = threading.RLock()
+_status = [""]  # the line that `show_status` has left
 
 
 def read(limit: int = MAX_INPUT_BYTES) -> bytes:
@@ -75,6 +78,7 @@ def write(data: bytes) -> None:
 def show(data: bytes) -> None:
     """Write what terminals take to standard output, also into a terminal."""
     with _output_errors():
+        show_status("")
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
 
@@ -85,6 +89,7 @@ def write_text(text: str) -> None:
         # What the stream's encoding lacks, of names for instance, is written as escapes, as on standard error.
         encoding = sys.stdout.encoding or "utf-8"
         text = printable(text, _LAYOUT)
+        show_status("")
         sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
         sys.stdout.flush()
 
@@ -111,9 +116,24 @@ def abandon(stream: TextIO) -> None:
 
 def complain(text: str) -> None:
     """Print text to standard error, where there is one."""
+    with _WRITING:
+        show_status("")
+        _complain(printable(text, _LAYOUT))
+
+
+def show_status(text: str) -> None:
+    """Show a line on standard error, a terminal, instead of the last one; all other texts take its place."""
+    with _WRITING:
+        if text != _status[0]:
+            end = "" if text else "\r"
+            _complain(f"\r{text:{len(_status[0])}}{end}")
+            _status[0] = text
+
+
+def _complain(text: str) -> None:
     if sys.stderr is not None:
         try:
-            sys.stderr.write(printable(text, _LAYOUT))
+            sys.stderr.write(text)
             sys.stderr.flush()
         except OSError:
             abandon(sys.stderr)

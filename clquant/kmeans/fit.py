@@ -74,6 +74,7 @@ class Fit:
             exact = self._exact(counts, k)
             if exact is not None:
                 others, measure, steps = exact, _known(0.0), 0
+                self.progress.report(1, 1)
             else:
                 start = held.enter_context(contextlib.ExitStack())
                 free = k - len(solid)
@@ -114,6 +115,7 @@ class Fit:
 
         best = self._best(counts, k, space)
         if best is not None:
+            self.progress.report(1, 1)
             # None at all for a picture without a visible pixel.
             return as_rgba(best), functools.partial(measure, best) if len(best) else _known(0.0), 0
         found, inertias = self._ends(last, sets, k)
@@ -152,6 +154,7 @@ class Fit:
         """The colours that all starts end at, with their steps; and their inertias, where there may be several."""
         tries = self._tries(k, sets.points.n)
         total = (max(start for _, start, _ in tries) + 1) * self.params.max_iter
+        self.progress.report(0, total)
         found: list[End] = []
         inertias: list[int] = []
         for one in tries:

@@ -131,9 +131,10 @@ def decompose(session: runtime.Session, job: TreeJob, progress: runtime.Progress
         with session.scope() as scope:
             subtree = _reduced(session, scope, job, _region(session, scope, picture, 0, 0, root_level(height, width)))
             count = subtree.count()
+            progress.report(1, 2)
             if _fits(session, _buffer_bytes(job, height, width, count)):
                 result = _finish(subtree, job, count, picture.on_device)
-                progress.report(1, 1)
+                progress.report(2, 2)
                 return result
     return _in_squares(session, job, subtree_level(session, job), progress)
 

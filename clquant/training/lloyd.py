@@ -8,6 +8,7 @@ relaxation", IEEE Transactions on Signal Processing 40 (1992). The kernels and t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -213,8 +214,8 @@ class Lloyd:
                 repair.queue()
         words.commit(words.size - removed)
 
-    def run(self, most: int) -> int:
-        """Plain steps until nothing moves."""
+    def run(self, most: int, report: Callable[[int], None] | None = None) -> int:
+        """Plain steps until nothing moves; `report` is called with the steps that are over."""
         done, share = 0, 2
         longest = MOST_CHANGES if self._blocks.count * self._words.size < _LONG_STEP else _LONG_TURNS
         while done < most:
@@ -227,6 +228,8 @@ class Lloyd:
                 self._is_settled = True
                 return done + int(still[0]) + 1
             done += share
+            if report is not None:
+                report(done)
             share = min(2 * share, longest)
         return most
 

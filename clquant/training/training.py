@@ -7,7 +7,7 @@ Linde, Buzo and Gray 1980 (Lloyd steps); Zeger, Vaisey and Gersho 1992 (noise on
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,6 +47,7 @@ SURPLUS, TURN_SURPLUS = 4, 8
 ROWS_FIRST, ROWS_TURN, ROWS_LEAST_TURN = 48, 256, 32768
 ROWS_TURN_STEPS, ROWS_WHOLE_STEPS, ROWS_FEW_STEPS = 24, 16, 3
 ROWS_COMPONENTS = 16
+_LAST_PARTS = 20  # of what is reported, for all plain steps at the end; a round is one
 _REACH = 3  # steps as long as the last that plain training is trusted to gain at most, for each that it has made
 _AMPLITUDE = 443  # of noise as large as the root mean squared error (see `Motion`)
 _QUARTERS = 7  # of the way to the mean that annealed steps go
@@ -101,20 +102,20 @@ def check_weights(sample_weight: Any, tables: Sequence[tuple[int, int]]) -> Weig
 
 def train(session: Session, blocks: BlockSet | Parts, plans: Sequence[Plan], progress: Progress) -> Trained:
     """Train on blocks by each plan; return the training of least error, the first of equals."""
-    stages, found = [2 + plan.refine for plan in plans], list[Trained]()
+    parts, found = [_parts(plan) for plan in plans], list[Trained]()
     for number, plan in enumerate(plans):
         with session.scope() as scope:
-            part = progress.part(sum(stages[:number]), sum(stages))
-            found.append(_trained(session, scope, blocks, plan, part))
+            own = progress.part(sum(parts[:number]), sum(parts))
+            found.append(_trained(session, scope, blocks, plan, own))
     return min(found, key=lambda trained: trained.mse)
 
 
 def _trained(session: Session, scope: Scope, blocks: BlockSet | Parts, plan: Plan, progress: Progress) -> Trained:
     """Train on blocks by one plan."""
-    stages = 2 + plan.refine
-    progress.report(0, stages)
+    total = _parts(plan)
+    progress.report(0, total)
     if blocks.count <= plan.size:
-        progress.report(stages, stages)
+        progress.report(total, total)
         rows = blocks.read()
         repeated = np.repeat(rows[:1], plan.size - blocks.count, axis=0)
         return Trained(_in_order(np.concatenate([rows, repeated])), 0.0, 0)
@@ -124,15 +125,21 @@ def _trained(session: Session, scope: Scope, blocks: BlockSet | Parts, plan: Pla
     for turn in range(plan.refine):
         training.round(turn)
         training.report(progress, 2 + turn)
-    training.steps += training.whole().run(plan.max_iter)
+    has_plain = plan.of_rows and plan.refine > 0
+    training.steps += training.whole().run(plan.max_iter, training.reporter(progress, 0, 2 if has_plain else 1))
     codebook, error, done = training.words.read(), training.whole().error(), training.steps
-    if plan.of_rows and plan.refine:
+    if has_plain:
         with session.scope() as inner:
             plain = _Training(session, inner, blocks, replace(plan, refine=0))
-            codebook, error = plain.below(error) or (codebook, error)
+            codebook, error = plain.below(error, training.reporter(progress, 1, 2)) or (codebook, error)
             done += plain.steps
-    progress.report(stages, stages)
+    progress.report(total, total)
     return Trained(_in_order(codebook), error / (blocks.total_weight * blocks.shape.components), done)
+
+
+def _parts(plan: Plan) -> int:
+    """Parts of a training that are reported: the start, the rounds, and of the plain steps."""
+    return 1 + plan.refine + _LAST_PARTS
 
 
 def _in_order(codebook: Rows) -> Rows:
@@ -202,7 +209,19 @@ class _Training:
         """Report how many stages are over, if there is a callback; waits for what is queued."""
         if progress.wanted:
             self._session.finish()
-            progress.report(done, 2 + self._plan.refine)
+            progress.report(done, _parts(self._plan))
+
+    def reporter(self, progress: Progress, number: int, count: int) -> Callable[[int], None]:
+        """Report plain steps, the run of that number out of `count`, when another part of them is over."""
+        before, share, told = 1 + self._plan.refine, _LAST_PARTS // count, [0]
+
+        def report(steps: int) -> None:
+            done = share * steps // self._plan.max_iter
+            if done > told[0]:
+                told[0] = done
+                progress.report(before + number * share + done, _parts(self._plan))
+
+        return report
 
     def start(self) -> None:
         """Find more codewords than wanted, which the rounds merge; without rounds, as many."""
@@ -238,13 +257,14 @@ class _Training:
             return [self._blocks], self._late_steps
         return [self._first if tenths < 5 or self._in_turn else self._second], self._early_steps
 
-    def below(self, bound: int) -> tuple[Rows, int] | None:
+    def below(self, bound: int, report: Callable[[int], None]) -> tuple[Rows, int] | None:
         """Plain training and its error, if that is below a bound; given up when its steps gain too little for that."""
         self.start()
         lloyd, before = self.whole(), 0
         for made in range(self._plan.max_iter):
             error, moved = lloyd.step()
             self.steps += 1
+            report(made + 1)
             if not moved:
                 break
             left = min(self._plan.max_iter - made, _REACH * (made + 1))

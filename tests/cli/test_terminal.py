@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import os
 import pathlib
+import re
 import struct
 import subprocess
 import sys
+import types
 
 import numpy as np
 import PIL.Image
 import pytest
 
 from clquant import IndexedImage
-from clquant.cli import common, main, streams
+from clquant.cli import bar, common, main, streams
 from clquant.runtime import InvalidArgument
 from tests.reference.sixel import decode
 
@@ -56,20 +59,77 @@ class Screen(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(("delay", "shown"), [(0, "a.png [##########          ] 50 %, 0 s left"), (600, "")])
-def test_what_takes_long_shows_a_bar(monkeypatch, delay, shown):
-    screen = Screen()
-    monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(common, "BAR_DELAY_SECONDS", delay)
-    with common.progress_bar(argparse.Namespace(quiet=False), "a.png") as progress:
-        progress(0, 8)
+def test_a_step_is_shown_with_its_share_and_the_time_left(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(bar, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
+    task = bar.Task("a\x1b.png")
+    assert re.fullmatch(r"a\\x1b.png \[ *#### *\] 3 s", task.text(103.0))
+    task.report(0, 8)
+    assert task.text(103.0) == f"a\\x1b.png [{' ' * 20}] 0 %"
+    now[0] = 110.0
+    task.report(4, 8)
+    assert task.text(112.0) == "a\\x1b.png [##########          ] 50 %, 8 s left"
+    task.report(1, 3)  # of something else: what is left is not known yet
+    assert task.text(120.0) == "a\\x1b.png [######              ] 33 %"
+
+
+LONG = """
+import sys, time
+from clquant.cli import bar, main
+from clquant.cli.commands import vectors
+bar.DELAY_SECONDS = 0
+arguments = sys.argv[1:]
+fit = vectors.clquant.VectorQuantizer.fit
+def slow(model, *given, progress, **more):
+    progress(1, 4)
+    time.sleep(0.6)
+    return fit(model, *given, progress=progress, **more)
+vectors.clquant.VectorQuantizer.fit = slow
+sys.exit(main(arguments))
+"""
+
+
+def screen_of(arguments):
+    """What a terminal at standard error gets to see of a command."""
+    own, theirs = os.openpty()
+    command, shown = [sys.executable, "-c", LONG, *arguments], b""
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        with contextlib.suppress(OSError):  # at the end
+            while found := os.read(own, 4096):
+                shown += found
+    os.close(own)
+    assert process.returncode == 0
+    return shown.decode()
+
+
+def test_long_work_shows_a_bar_that_messages_replace(tmp_path):
+    np.save(tmp_path / "rows.npy", np.arange(300, dtype=np.float32).reshape(60, 5))
+    arguments = [
+        "vectors",
+        "train",
+        str(tmp_path / "rows.npy"),
+        "-n",
+        "4",
+        "--refine",
+        "0",
+        "-o",
+        str(tmp_path / "b.npz"),
+    ]
+    shown = screen_of(arguments)
+    assert "\rcodebook [#####               ] 25 %" in shown
+    *_, last = (line for line in re.split("[\r\n]", shown) if line.strip() and "[" not in line)
+    assert last.startswith("rows.npy -> ")
+    assert screen_of([*arguments, "--quiet"]) == ""
+
+
+def test_no_bar_without_a_terminal(monkeypatch, capsys):
+    monkeypatch.setattr(bar, "DELAY_SECONDS", 0)
+    with common.progress_bar(argparse.Namespace(), "a.png") as progress:
         progress(4, 8)
-        progress(4, 8)
-    assert screen.getvalue() == (f"\r{shown}\r{' ' * len(shown)}\r" if shown else "")
-    with common.progress_bar(argparse.Namespace(quiet=True), "a.png") as progress:
-        progress(4, 8)
-    assert screen.getvalue().count("a.png") == bool(shown)
+    assert capsys.readouterr().err == ""
 
 
 def test_binary_results_do_not_go_to_a_terminal(monkeypatch, tmp_path, capsys):

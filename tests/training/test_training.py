@@ -224,13 +224,20 @@ def test_progress_counts_up_and_stops(queue: Any, rng: np.random.Generator) -> N
     picture = gray(rng, 32, 32)
     seen: list[tuple[int, int]] = []
     VQCodec(6, refine=4, queue=queue).fit(picture, progress=lambda done, total: seen.append((done, total)))
-    assert seen[0] == (0, 6)
-    assert seen[-1] == (6, 6)
+    assert seen[0] == (0, 25)
+    assert seen[-1] == (25, 25)
     assert seen == sorted(set(seen))
     codec = VQCodec(6, queue=queue)
     with pytest.raises(runtime.StoppedError):
         codec.fit(picture, progress=lambda done, _: done < 1)
     assert not hasattr(codec, "codebook_")
+    steps: list[int] = []
+    with pytest.raises(runtime.StoppedError):  # in the plain steps, which are all there are here
+        VQCodec(6, refine=0, max_iter=8, queue=queue).fit(
+            picture,
+            progress=lambda done, _: steps.append(done) or done < 2,  # type: ignore[func-returns-value]
+        )
+    assert steps == [0, 1, 6]  # two of eight steps are 5 of the last 20 parts
 
 
 def test_blocks_beyond_what_sums_of_squares_hold_are_refused(queue: Any) -> None:

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
     given: batch.Read[Any] = read
     if args.shared:
-        given, pictures = batch.read_together(read, pairs)
+        given, pictures = batch.read_together(args, read, pairs)
         with common.progress_bar(args, "palettes of all inputs") as progress:
             engine.fit(list(pictures.values()), progress=progress)
 

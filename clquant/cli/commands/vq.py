@@ -104,8 +104,13 @@ def _train(args: argparse.Namespace) -> int:
     begin = time.perf_counter()
     with executors.cluster(args, [(source, target) for source in sources]):
         codec = VQCodec(**common.parameters(args, VQCodec), queue=common.open_queue(args))
+        pictures = []
+        with common.progress_bar(args, "reading") as progress:
+            for source in sources:
+                pictures.append(_picture(args, source))
+                progress(len(pictures), len(sources))
         with common.progress_bar(args, "codebook") as progress:
-            codec.fit([_picture(args, source) for source in sources], progress=progress)
+            codec.fit(pictures, progress=progress)
     codec.save(target)
     seconds = time.perf_counter() - begin
     count = common.counted(len(sources), "picture")

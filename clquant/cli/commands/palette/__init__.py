@@ -103,7 +103,7 @@ def _here(shared: Palette | None, args: argparse.Namespace, pairs: Sequence[Pair
     options = _options(args)
     read: batch.Read[Loaded | None] = partial(_read, args)
     if args.shared and shared is None:
-        read, found = batch.read_together(read, pairs)  # as a pipe can be read once only
+        read, found = batch.read_together(args, read, pairs)  # as a pipe can be read once only
         pictures: list[Any] = []
         for source, loaded in found.items():
             pictures += [source.path] if loaded is None else films.all_frames(args, source, loaded)

@@ -224,12 +224,14 @@ def _quantized(
         most = MAX_COLORS - 1 if holes else None
 
     def made() -> Iterator[writing.Made]:
-        for number, frame in enumerate(frames, 1):
-            picture, own_delay = frame.film.read(frame.number)
-            which = f"{label}, frame {number} of {len(frames)}"
-            own = palette or options.learn([picture], which, most)
-            delay = min(max(delay_ms or own_delay, low), high)
-            yield writing.Made(options.quantize(picture, own, which, as_shown=False), delay)
+        with common.progress_bar(options.args, f"{label}, frames") as progress:
+            for number, frame in enumerate(frames, 1):
+                picture, own_delay = frame.film.read(frame.number)
+                which = f"{label}, frame {number} of {len(frames)}"
+                own = palette or options.learn([picture], which, most)
+                delay = min(max(delay_ms or own_delay, low), high)
+                yield writing.Made(options.quantize(picture, own, which, as_shown=False), delay)
+                progress(number, len(frames))
 
     return animation.Animation._of_maker(_Made(made(), plays))
 
