@@ -10,6 +10,7 @@ import PIL.Image
 from PIL.Image import Dither, Quantize
 
 from clquant import params
+from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
 from clquant.kmeans import KMeansPalette
 from clquant.palette import engine
@@ -56,7 +57,8 @@ def quantize(
     -------
     PIL.Image.Image
         Of mode P, with the `info` of `image`. The palette's mode is RGBA if `image` has transparency, else RGB; it has
-        an entry per learned colour, and pixels of alpha 0 keep alpha 0. The same on every device.
+        an entry per learned colour, and pixels of alpha 0 keep alpha 0; its ``save`` writes them so to every format
+        that has alpha. The same on every device.
 
     Raises
     ------
@@ -155,14 +157,9 @@ def _to_palette_of(other: Any, image: PIL.Image.Image, pixels: npt.NDArray[np.ui
 
 
 def _image(indices: npt.NDArray[Any], colors: npt.NDArray[np.uint8], like: PIL.Image.Image) -> PIL.Image.Image:
-    """Indices and their colours as an image of mode P with the `info` of another, whose transparency they replace.
-
-    One transparent entry among opaque ones is named in `info`, too, as Pillow's GIF writer looks nowhere else.
-    """
-    made = PIL.Image.fromarray(indices)
-    made.putpalette(colors.tobytes(), "RGBA" if colors.shape[1] == 4 else "RGB")
-    made.info = {name: value for name, value in like.info.items() if name != "transparency"}
-    faint = np.flatnonzero(colors[:, 3] < 255) if colors.shape[1] == 4 else np.empty(0, int)
-    if len(faint) == 1 and colors[faint[0], 3] == 0:
-        made.info["transparency"] = int(faint[0])
+    """Indices and their colours as an image of mode P with the `info` of another, whose transparency they replace."""
+    made = IndexedImage.of_own(indices, Palette(colors)).to_pil()
+    if colors.shape[1] == 4 and (colors[:, 3] == 255).all():
+        made.putpalette(colors.tobytes(), "RGBA")
+    made.info = {**{name: value for name, value in like.info.items() if name != "transparency"}, **made.info}
     return made

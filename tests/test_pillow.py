@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import io
+import pickle
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,39 @@ def test_transparency_is_exact_also_in_files(picture: PIL.Image.Image) -> None:
         with PIL.Image.open(file) as read:
             assert np.array_equal(rgba(read), rgba(made))
     assert np.array_equal(rgba(made)[:, :, 3], pixels[:, :, 3])
+
+
+@pytest.mark.parametrize("make", [pillow.quantize, lambda image, n: clquant.quantize(image, n).to_pil()])
+def test_soft_edges_are_kept_as_each_format_has_them(make: Any, picture: PIL.Image.Image) -> None:
+    pixels = np.asarray(picture).copy()
+    pixels[:, :, 3] = np.where(pixels[:, :, 3] == 0, 0, pixels[:, :, 3] | 64)
+    made = make(PIL.Image.fromarray(pixels), 16)
+    want = rgba(made)
+    assert len(np.unique(want[:, :, 3])) > 3
+    for kind, options in (
+        ("PNG", {}),
+        ("WEBP", {"lossless": True, "exact": True}),
+        ("TIFF", {}),
+        ("TGA", {}),
+        ("GIF", {}),
+    ):
+        file = io.BytesIO()
+        made.save(file, kind, **options)
+        with PIL.Image.open(file) as read:
+            found = rgba(read)
+        if kind == "GIF":
+            assert np.array_equal(found[:, :, 3], np.where(want[:, :, 3] < 128, 0, 255))
+            assert (found[pixels[:, :, 3] == 0][:, 3] == 0).all()
+        else:
+            assert np.array_equal(found, want)
+    film = io.BytesIO()
+    more = [make(PIL.Image.fromarray(pixels[::-1].copy()), 16), made]
+    made.save(film, "GIF", save_all=True, append_images=more, disposal=2)
+    with PIL.Image.open(film) as read:
+        for number, expected in enumerate((want, want[::-1], want)):
+            read.seek(number)
+            assert np.array_equal(rgba(read)[:, :, 3] == 0, expected[:, :, 3] < 128)
+    assert np.array_equal(rgba(pickle.loads(pickle.dumps(made))), want)
 
 
 def test_opaque_rgba_is_as_good_as_rgb(picture: PIL.Image.Image) -> None:

@@ -19,7 +19,7 @@ from clquant.cli import bar, streams
 from clquant.color import spaces
 from clquant.color.display import DISPLAY_FORMATS
 from clquant.color.palette import Palette
-from clquant.color.values import ALLOWED, css_color
+from clquant.color.values import ALLOWED, css_color, opaque_color
 from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.runtime import InvalidArgument
 
@@ -135,6 +135,7 @@ def add_batch(
     add(parser, "json")
 
 
+_BACKGROUND = "colour behind what is transparent; without it white, in results without alpha alone"
 _CLUSTER = (
     "share the work out among Dask workers: local (one per device of this machine, or local:0,1 by their numbers), or "
     "a scheduler's address, such as tcp://host:8786, whose workers find the same files"
@@ -148,6 +149,7 @@ _TIFF = "TIFF: g4 of black and white alone (default: deflate)"
 _USE = "take these colours instead of learning some; 'black,#f80' or a palette file"
 # How options of several commands are declared.
 _SHARED: dict[str, Callable[..., None]] = {
+    "background": partial(option, words="--background COLOR", help=_BACKGROUND, type=lambda text: background(text)),
     "cluster": partial(option, words="--cluster WHERE", help=_CLUSTER),
     "color_format": partial(option, words="--color-format", choices=tuple(DISPLAY_FORMATS)),
     "colors": partial(option, words="-k --colors --n-colors K", traits="everyday", type=int),
@@ -200,6 +202,14 @@ def byte_count(text: str) -> int:
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of bytes, such as 60000, 60k or 1.5M")
     return int(float(found[1]) * (1024 if found[3] else 1000) ** " kmgt".index(found[2] or " "))
+
+
+def background(text: str) -> tuple[int, ...]:
+    """An opaque colour: ``white``, ``#f80``."""
+    try:
+        return opaque_color("COLOR", text)
+    except InvalidArgument as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def sides(text: str) -> tuple[int, int]:

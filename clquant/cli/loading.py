@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from clquant import images
 from clquant.cli import common, inputs
 from clquant.cli.common import STDOUT
 from clquant.cli.inputs import Pair, Source
+from clquant.cli.outputs import kind_of
+from clquant.color.formats.names import WITHOUT_ALPHA
+from clquant.color.values import WHITE, hex_texts, lay_over
 from clquant.images import decode, lazy, moving, picture_files
 from clquant.images.tiff import directories, geo
 from clquant.runtime import InvalidArgument
@@ -52,6 +56,15 @@ class Loaded:
     data: bytes | None  # the file, if it came through a pipe
     place: Mapping[int, Any] = field(default_factory=dict)  # a GeoTIFF's tags that say where it lies
     unkept: tuple[str, ...] = ()  # metadata that no result keeps
+    background: tuple[int, ...] | None = None  # what transparent pixels were laid over
+
+    def laid_over(self, args: argparse.Namespace, target: str | None, is_gray: bool = False) -> Loaded:
+        """The picture over ``--background``; over white without it, where its result has no alpha."""
+        opaque = is_gray or (target is not None and kind_of(target) in WITHOUT_ALPHA)
+        if self.pixels.shape[2] != 4 or not (opaque or args.background):
+            return self
+        behind = args.background or WHITE
+        return replace(self, pixels=lay_over(self.pixels, behind), background=behind)
 
     @property
     def nbytes(self) -> int:
@@ -200,7 +213,7 @@ def split(args: argparse.Namespace, pairs: Sequence[Pair]) -> tuple[list[Pair], 
 
 def picture(args: argparse.Namespace, source: Source) -> Any:
     """Open a picture whose rows are read when they are needed, gray with ``--gray``."""
-    is_gray = getattr(args, "gray", False)
+    is_gray, behind = getattr(args, "gray", False), getattr(args, "background", None)
     if args.cluster is not None:
         from clquant.dask.parts import opened as opened_by_workers  # an extra
 
@@ -208,24 +221,35 @@ def picture(args: argparse.Namespace, source: Source) -> Any:
         spread = spread[:, :, None] if spread.ndim == 2 else spread
         if not is_gray or spread.shape[2] == 1:
             return spread
-        return spread.map_blocks(luma, chunks=(*spread.chunks[:2], (1,)), meta=np.empty((0, 0, 0), np.uint8))
+        gray = partial(luma, background=behind)
+        return spread.map_blocks(gray, chunks=(*spread.chunks[:2], (1,)), meta=np.empty((0, 0, 0), np.uint8))
     opened: Any = lazy.opened(source.path) if is_gray else None
-    return source.path if opened is None or len(opened.shape) == 2 or opened.shape[2] == 1 else Gray(opened)
+    return source.path if opened is None or len(opened.shape) == 2 or opened.shape[2] == 1 else Gray(opened, behind)
 
 
 class Gray:
-    """A lazy picture in gray."""
+    """A lazy picture in gray, over a background."""
 
-    def __init__(self, source: Any) -> None:
-        self._source = source
+    def __init__(self, source: Any, background: Sequence[int] | None) -> None:
+        self._source, self._background = source, background
         self.shape = (*source.shape[:2], 1)
         self.dtype, self.ndim = np.dtype(np.uint8), 3
         self.chunks = tuple(getattr(source, "chunks", None) or ())[:2] or None
 
     def __getitem__(self, where: Any) -> npt.NDArray[np.uint8]:
-        return luma(np.asarray(self._source[where]))
+        return luma(np.asarray(self._source[where]), self._background)
 
 
-def luma(pixels: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """Rec. 601 luma (H, W, 1) of colours, as Pillow has it."""
-    return np.asarray(PIL.Image.fromarray(decode.narrowed(pixels)).convert("L"))[:, :, None]
+def luma(pixels: npt.NDArray[Any], background: Sequence[int] | None = None) -> npt.NDArray[np.uint8]:
+    """Rec. 601 luma (H, W, 1) of colours, as Pillow has it; over a background, by default white, if they have alpha."""
+    narrow = decode.narrowed(pixels)
+    colors = lay_over(narrow, background or WHITE) if pixels.shape[2] == 4 else narrow
+    return np.asarray(PIL.Image.fromarray(colors).convert("L"))[:, :, None]
+
+
+def over(background: Sequence[int] | None, has_alpha: bool) -> tuple[str, list[str] | None]:
+    """What figures of a picture are over, as the end of a line and for ``--json``; nothing of an opaque one."""
+    if background is None:
+        return (" over black and white", ["#000000", "#ffffff"]) if has_alpha else ("", None)
+    names = hex_texts(np.array([background], np.uint8))
+    return f" over {'white' if tuple(background) == WHITE else names[0]}", names

@@ -18,7 +18,8 @@ from clquant.cli.inputs import Inputs, Naming, Origin, Pair, Source, expand, wit
 from clquant.color.formats import png
 from clquant.color.formats import registry as palette_files
 from clquant.color.formats.embedded import identifier
-from clquant.color.formats.names import OWN, SOURCES, by_pillow, format_of, format_of_suffix
+from clquant.color.formats.names import OWN, SOURCES, WITHOUT_ALPHA, by_pillow, format_of, format_of_suffix
+from clquant.color.values import WHITE, lay_over
 from clquant.images import files, lazy
 from clquant.images.folders import PICTURE_SUFFIXES
 from clquant.images.tiff import geo
@@ -236,8 +237,12 @@ def check_targets(args: argparse.Namespace, targets: Sequence[str]) -> None:
             raise InvalidArgument(f"--compression goes with results that end in .tif, not {shown(target)!r}")
 
 
-def picture_bytes(image: PIL.Image.Image, kind: str, target: str, **options: Any) -> bytes:
-    """Encode a picture in a file format."""
+def picture_bytes(
+    image: PIL.Image.Image, kind: str, target: str, background: tuple[int, ...] | None = None, **options: Any
+) -> bytes:
+    """Encode a picture in a file format; over a background if that is given, over white if the format has no alpha."""
+    if image.mode == "RGBA" and (background or kind in WITHOUT_ALPHA):
+        image = PIL.Image.fromarray(lay_over(np.asarray(image), background or WHITE))
     if kind == "PBM" and image.mode != "1":
         raise InvalidArgument(f"output {shown(target)!r}: a bitmap is black and white alone; try .pgm, .ppm or .png")
     _refuse_few_colors(kind, target)

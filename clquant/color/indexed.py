@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+from collections.abc import Mapping
 from typing import Any, BinaryIO, cast
 
 import numpy as np
@@ -21,10 +22,11 @@ from clquant.color.formats.names import (
     by_pillow,
     format_named,
     format_of,
+    format_of_suffix,
 )
 from clquant.color.order import ORDERS, permutation
 from clquant.color.palette import Palette, as_palette
-from clquant.color.values import as_array
+from clquant.color.values import WHITE, as_array, lay_over, opaque_color
 from clquant.images import files
 from clquant.runtime import Array, FileError, InvalidArgument, InvalidType
 
@@ -127,8 +129,8 @@ class IndexedImage:
     def to_pil(self) -> PIL.Image.Image:
         """A PIL image: mode P up to 256 colours, else RGB or RGBA.
 
-        Of mode P, one transparent entry among opaque ones is its ``info["transparency"]`` as a number, which is all
-        that Pillow writes to GIF; other alpha is there as a byte per colour.
+        Of mode P, the palette's mode is RGBA if it has transparency; one transparent entry among opaque ones is also
+        ``info["transparency"]``. Such an image's own ``save`` writes what `to_bytes` says of its format.
 
         Returns
         -------
@@ -137,16 +139,18 @@ class IndexedImage:
         if len(self.palette) > 256:
             return PIL.Image.fromarray(self.to_array())
         image = PIL.Image.fromarray(self.host_indices())
-        image.putpalette(self.palette.colors[:, :3].tobytes(), "RGB")
         alpha = self.palette.rgba()[:, 3]
         faint = np.flatnonzero(alpha < 255)
+        if not len(faint):
+            image.putpalette(self.palette.colors[:, :3].tobytes(), "RGB")
+            return image
+        image.putpalette(self.palette.colors.tobytes(), "RGBA")
         if len(faint) == 1 and alpha[faint[0]] == 0:
             image.info["transparency"] = int(faint[0])
-        elif len(faint):
-            image.info["transparency"] = alpha.tobytes()
+        image.__class__ = ImageWithAlpha
         return image
 
-    def to_bytes(self, format: str = "PNG", **options: Any) -> bytes:
+    def to_bytes(self, format: str = "PNG", *, background: Any = None, **options: Any) -> bytes:
         """The picture in a file format.
 
         Parameters
@@ -157,8 +161,10 @@ class IndexedImage:
             and white alone), ``"C"``, ``"H"`` and ``"LVGL"`` (see `clquant.color.formats.embedded`), or any other that
             Pillow writes, in full colour; or a suffix, such as ``"tif"``. More than 256 colours are written in full
             colour, but not as GIF, sixel, C, H and LVGL. PNG keeps all alpha; in GIF, entries of alpha below 128 become
-            one transparent entry; BMP, DIB, EPS, JPEG, MPO, PCX and PPM have no alpha. JPEG, MPO, PDF and AVIF have
-            losses.
+            one transparent entry; BMP, DIB, EPS, JPEG, MPO, PBM, PCX and PPM have no alpha. JPEG, MPO, PDF and AVIF
+            have losses.
+        background : str or (int, int, int), optional
+            An opaque colour behind what is transparent, in any format. Default: white in formats without alpha.
         **options
             Of PNG: `effort`, also as `compression` (``"fast"``; ``"normal"``, 3 to 20 % smaller in 4 to 9 times the
             time; ``"small"``, up to 5 % smaller again, which may write the palette in the order of its luma), `dpi`
@@ -180,13 +186,17 @@ class IndexedImage:
         if not isinstance(format, str):
             raise InvalidType(f"format is {params.shown(format)}; allowed: the name of a picture format")
         name = format_named(format)
+        if self.palette.has_alpha and (background is not None or name in WITHOUT_ALPHA):
+            behind = WHITE if background is None else opaque_color("background", background)
+            laid = IndexedImage.of_own(self.indices, Palette(lay_over(self.palette.colors, behind)))
+            return laid.to_bytes(name, **options)
         if name in OWN:
             return self._own(name, options)
         if name == "PNG" and "compression" in options and "effort" not in options:
             options["effort"] = options.pop("compression")
         if name == "PNG" and options.keys() <= png.OPTIONS:
             return self._png(options)
-        image, more = self._for_pillow(name, options)
+        image, more = self.for_pillow(name, options)
         try:
             return by_pillow(image, name, {**more, **options})
         except InvalidArgument as error:
@@ -209,8 +219,11 @@ class IndexedImage:
         except (InvalidArgument, InvalidType) as error:
             raise InvalidArgument(f"cannot write the picture as 'PNG': {error}") from error
 
-    def _for_pillow(self, name: str, options: dict[str, Any]) -> tuple[PIL.Image.Image, dict[str, Any]]:
-        """The picture as a format holds it, and what Pillow must be told to write it so."""
+    def for_pillow(self, name: str, options: Mapping[str, Any]) -> tuple[PIL.Image.Image, dict[str, Any]]:
+        """The picture as a format of Pillow's name holds it, and what Pillow must be told to write it so."""
+        if name in WITHOUT_ALPHA and self.palette.has_alpha:
+            laid = Palette(lay_over(self.palette.colors))
+            return IndexedImage.of_own(self.indices, laid).for_pillow(name, options)
         if name == "GIF":
             indices, transparent = gif.with_one_hole(self.host_indices(), self.palette.rgba())
             image = PIL.Image.fromarray(indices)
@@ -221,21 +234,15 @@ class IndexedImage:
         asked = name == "PBM" or (name == "TIFF" and options.get("compression") == "group4")
         if asked or (name in BILEVEL and self._is_bilevel):
             return self._bilevel(name), {}
-        without_alpha = name in WITHOUT_ALPHA
-        opaque = without_alpha or not self.palette.has_alpha or bool((self.palette.colors[:, 3] == 255).all())
+        opaque = not self.palette.has_alpha or bool((self.palette.colors[:, 3] == 255).all())
         if name in WITH_PALETTE and opaque and len(self.palette) <= 256:
-            image = self.to_pil()
-            image.info.pop("transparency", None)
-        else:
-            image = PIL.Image.fromarray(self.to_array())
-        if without_alpha and image.mode == "RGBA":
-            image = image.convert("RGB")
-        return image, {}
+            return self.to_pil(), {}
+        return PIL.Image.fromarray(self.to_array()), {}
 
     @property
     def _is_bilevel(self) -> bool:
         """Whether the colours are black and white."""
-        return len(self.palette) <= 2 and bool(np.isin(self.palette.rgba().view(np.uint32), _BLACK_AND_WHITE).all())
+        return bool(np.isin(self.palette.rgba().view(np.uint32), _BLACK_AND_WHITE).all())
 
     def _bilevel(self, name: str) -> PIL.Image.Image:
         """The picture of mode 1."""
@@ -301,7 +308,7 @@ class IndexedImage:
         format : str, optional
             As `to_bytes`; by default from the file's suffix.
         **options
-            Passed to Pillow.
+            `background` and others, as `to_bytes`.
 
         Raises
         ------
@@ -346,3 +353,47 @@ class IndexedImage:
     def _repr_html_(self) -> str:
         data = base64.b64encode(self._repr_png_()).decode("ascii")
         return f'<img src="data:image/png;base64,{data}"/>{self.palette._repr_html_()}'
+
+
+class ImageWithAlpha(PIL.Image.Image):
+    """A Pillow image of mode P with transparent entries, which each format gets as it holds them.
+
+    Pillow itself writes such images without loss to PNG, WebP and TGA alone. What its methods return are plain images.
+    """
+
+    def save(self, fp: Any, format: str | None = None, **params: Any) -> None:
+        """Write the image as Pillow does; to GIF with one transparent entry, to formats without alpha over white."""
+        path = getattr(fp, "name", fp)
+        suffix = os.path.splitext(os.fsdecode(path))[1] if isinstance(path, str | bytes | os.PathLike) else ""
+        name = format_of_suffix(suffix) if format is None else format.upper()
+        if name in (None, "PNG", "WEBP", "TGA"):
+            return super().save(fp, format, **params)
+        image, more = self._for_pillow(str(name), params)
+        if "append_images" in params:
+            frames = params["append_images"]
+            shown = (one._for_pillow(str(name), {})[0] if isinstance(one, ImageWithAlpha) else one for one in frames)
+            params["append_images"] = list(shown)
+        return image.save(fp, format, **{**more, **params})
+
+    def _for_pillow(self, name: str, params: Mapping[str, Any]) -> tuple[PIL.Image.Image, dict[str, Any]]:
+        image, more = self._indexed().for_pillow(name, params)
+        image.info = {**self.info, "transparency": more.pop("transparency", None)}
+        if image.info["transparency"] is None:
+            del image.info["transparency"]
+        return image, more
+
+    def _indexed(self) -> IndexedImage:
+        plain = self.copy()
+        plain.apply_transparency()
+        colors = np.array(plain.getpalette("RGBA"), np.uint8).reshape(-1, 4)
+        return IndexedImage.of_own(np.asarray(plain), Palette(colors))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For `pickle` and `copy`: Pillow would lose the alpha."""
+        return _restore, (self._indexed(), self.info)
+
+
+def _restore(picture: IndexedImage, info: dict[Any, Any]) -> PIL.Image.Image:
+    image = picture.to_pil()
+    image.info = info
+    return image

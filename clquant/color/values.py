@@ -17,6 +17,7 @@ from clquant import params
 from clquant.runtime import InvalidArgument
 
 MOST_COLORS = 65536
+WHITE = 255, 255, 255
 ALLOWED = "'#rgb', '#rrggbb', '#rrggbbaa' or a CSS name such as 'rebeccapurple'"
 
 _SHORT = re.compile(r"#([0-9a-fA-F]{3,4})\Z")
@@ -44,6 +45,25 @@ def as_rgba(colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     if colors.shape[1] == 4:
         return colors
     return np.concatenate([colors, np.full((len(colors), 1), 255, np.uint8)], axis=1)
+
+
+def lay_over(pixels: npt.NDArray[Any], background: Sequence[int] = WHITE) -> npt.NDArray[Any]:
+    """(..., 3) of (..., 4) pixels or colours of 8 or 16 bits, over an opaque colour of 8 bits; rounded half up."""
+    most, wide = np.iinfo(pixels.dtype).max, np.uint16 if pixels.dtype == np.uint8 else np.uint32
+    alpha = pixels[..., 3:].astype(wide)
+    behind = np.array(background, wide) * wide(most // 255)
+    laid = (pixels[..., :3] * alpha + behind * (wide(most) - alpha) + wide(most // 2)) // wide(most)
+    return np.asarray(laid, pixels.dtype)
+
+
+def opaque_color(argument: str, color: Any) -> tuple[int, ...]:
+    """Red, green and blue of an opaque colour: CSS's text, or three numbers from 0 to 255."""
+    values = css_color(color) if isinstance(color, str) else None
+    if not isinstance(color, str) and isinstance(color, Sequence | np.ndarray) and len(color) == 3:
+        values = tuple(params.integer(f"{argument}[{i}]", value, 0, 255) for i, value in enumerate(color))
+    if values is None or values[3:] not in ((), (255,)):
+        raise InvalidArgument(f"{argument} is {params.shown(color)}; allowed: an opaque colour, as 'white' or '#f80'")
+    return values[:3]
 
 
 def transparent_index(colors: npt.NDArray[np.uint8]) -> int | None:

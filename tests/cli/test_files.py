@@ -196,6 +196,50 @@ def test_frames_are_read_as_pictures_are(folder, capsys):
     assert "'float.tif' is a PIL image of mode F" in message
 
 
+LOGO = [
+    (["palette", "-k", "9"], ".bmp"),
+    (["palette", "-k", "9"], ".jpg"),
+    (["palette", "--use", "black,white"], ".pbm"),
+    (["halftone", "--gray"], ".pbm"),
+    (["halftone", "--gray", "--levels", "4"], ".png"),
+    (["halftone"], ".bmp"),
+    (["halftone", "--palette", "black,white,red"], ".ppm"),
+    (["tileset"], ".bmp"),
+    (["quadtree"], ".jpg"),
+    (["quadtree"], ".bmp"),
+    (["panel", "--panel", "mono"], ".png"),
+    (["panel", "--panel", "mono", "--fit", "contain"], ".png"),
+]
+
+
+@pytest.mark.parametrize(("call", "suffix"), LOGO)
+def test_results_without_alpha_are_over_the_background(call, suffix, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    logo = np.zeros((24, 24, 4), np.uint8)
+    logo[4:20, 4:20] = 0, 0, 160, 255
+    logo[3, 4:20] = 0, 0, 160, 90
+    PIL.Image.fromarray(logo).save("logo.png")
+    for background, is_light in ((None, True), ("white", True), ("#000", False)):
+        more = [] if background is None else ["--background", background]
+        assert main([call[0], "logo.png", *call[1:], *more, "-o", f"a{suffix}"]) == 0
+        with PIL.Image.open(f"a{suffix}") as found:
+            assert found.convert("RGBA").getextrema()[3] == (255, 255)
+            assert (found.convert("L").getpixel((0, 0)) > 128) == is_light
+        said = capsys.readouterr().err
+        if call[0] in ("palette", "tileset"):
+            assert f"dB over {'white' if is_light else '#000000'}" in said
+    laid = logo[:, :, :3].astype(int) * logo[:, :, 3:] + 255 * (255 - logo[:, :, 3:].astype(int))
+    PIL.Image.fromarray(((laid + 127) // 255).astype(np.uint8)).save("laid.png")
+    for name in ("logo", "laid"):
+        assert main([call[0], f"{name}.png", *call[1:], "-q", "--background", "#fff", "-o", f"{name}-a{suffix}"]) == 0
+    assert (tmp_path / f"logo-a{suffix}").read_bytes() == (tmp_path / f"laid-a{suffix}").read_bytes()
+
+
+def test_backgrounds_are_opaque_colours(folder, capsys):
+    for wrong in ("#f008", "nope", ""):
+        assert "allowed: an opaque colour" in refused(capsys, "palette", "a.png", "--background", wrong)
+
+
 @pytest.mark.parametrize("suffix", [".jpg", ".avif", ".mpo", ".jp2", ".pdf"])
 def test_halftones_are_not_written_with_loss(suffix, tmp_path, capsys):
     PIL.Image.new("L", (20, 10), 90).save(tmp_path / "a.png")

@@ -202,9 +202,31 @@ def test_formats_by_suffix(rgba, suffix, tmp_path):
     assert path.read_bytes() == rgba.to_bytes(suffix)
 
 
-@pytest.mark.parametrize("kind", sorted(names.WITHOUT_ALPHA))
+@pytest.mark.parametrize("kind", sorted(names.WITHOUT_ALPHA - {"PBM"}))
 def test_formats_without_alpha(rgba, kind):
-    assert rgba.to_bytes(kind) == IndexedImage(rgba.indices, rgba.palette.colors[:, :3]).to_bytes(kind)
+    for background, values in ((None, (255, 255, 255)), ("#f80", (255, 136, 0))):
+        colors, alpha = rgba.palette.colors[:, :3].astype(int), rgba.palette.colors[:, 3:].astype(int)
+        laid = (2 * (colors * alpha + np.array(values) * (255 - alpha)) + 255) // 510
+        opaque = IndexedImage(rgba.indices, laid.astype(np.uint8)).to_bytes(kind)
+        assert rgba.to_bytes(kind, background=background) == opaque
+        if background is None and kind in ("BMP", "DIB", "JPEG", "PCX"):
+            file = io.BytesIO()
+            rgba.to_pil().save(file, kind)
+            assert np.array_equal(np.asarray(pil(file.getvalue())), np.asarray(pil(opaque)))
+
+
+def test_a_background_makes_every_format_opaque(rgba):
+    opaque = IndexedImage(rgba.indices, np.where(rgba.palette.rgba()[:, 3:] == 0, 255, rgba.palette.rgba())[:, :3])
+    clear = IndexedImage(
+        rgba.indices, np.where(rgba.palette.rgba()[:, 3:] == 0, 0, rgba.palette.rgba() | [0, 0, 0, 255])
+    )
+    for kind in ("PNG", "GIF", "TIFF", "C", "BMP"):
+        assert clear.to_bytes(kind, background=(255, 255, 255)) == opaque.to_bytes(kind)
+    mask = IndexedImage([[0, 1, 2]], ["black", "white", "transparent"])
+    assert mask.to_bytes("PBM") == IndexedImage([[0, 1, 1]], ["black", "white"]).to_bytes("PBM")
+    for wrong in ("#fff8", "nope", 3, (1, 2), (0, 0, 256)):
+        with pytest.raises((InvalidArgument, InvalidType), match=r"background(\[2\])? is "):
+            rgba.to_bytes("BMP", background=wrong)
 
 
 def test_notebook_views(rgba):

@@ -71,7 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--dpi DPI", "with --refine: pixels per inch (default: {default})", "everyday", done, type=float)
     option(parser, "--inches INCHES", "with --refine: distance of the eye (default: {default})", of=done, type=float)
     option(parser, "--linear", "diffuse errors in linear light")
-    common.add(parser, "seed", "compression", "icc", "cluster", "device", "quiet")
+    common.add(parser, "background", "seed", "compression", "icc", "cluster", "device", "quiet")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -86,7 +86,9 @@ def run(args: argparse.Namespace) -> int:
     for source, target in pairs:
         if not loading.is_banded(args, (source, target)):
             lossless_kind(str(target), "a halftone")
-    loading.split(args, pairs)
+    banded, _ = loading.split(args, pairs)
+    if banded and not args.gray:
+        common.refuse(args, ["background"], f"without --gray for {banded[0][1]!r}; allowed: with --gray, or without it")
     with executors.cluster(args, pairs) as client:
         return executors.run(args, pairs, client, partial(loading.is_banded, args), _here)
 
@@ -105,7 +107,7 @@ def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loade
     if loading.is_banded(args, (source, target)):
         return None
     how: dict[str, Any] = {"keeps": True, "keep_profile": args.icc == "keep", "max_bits": 16}
-    loaded = load_still(args, source, "halftones are of one picture", **how)
+    loaded = load_still(args, source, "halftones are of one picture", **how).laid_over(args, target, args.gray)
     return replace(loaded, pixels=loading.luma(loaded.pixels)) if args.gray and loaded.pixels.shape[2] > 1 else loaded
 
 

@@ -16,6 +16,7 @@ from clquant.cli.outputs import expected, kind_of, source_name
 from clquant.color.formats.embedded import c_frame
 from clquant.color.formats.names import SOURCES
 from clquant.color.indexed import IndexedImage
+from clquant.color.values import WHITE
 from clquant.runtime import FileError, InvalidArgument
 from clquant.targets.panel import PANELS, Panel, fitting, panel
 
@@ -40,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     written, fields = ".png, .gif, ... or .bin, .c, .h: the packed frame", ", {panel} is the panel's name"
     common.add_batch(parser, written, "IN-PANEL.png beside each", fields, optional=True)
     option(parser, "--panel", "which one; list: print them all", "everyday", choices=(*PANELS, "list"), required=True)
-    text = "bring pictures to the panel's size: all of it beside white, cut to fill it, or in other proportions"
+    text = "bring pictures to the panel's size: whole, beside the background; cut to fill it; or in other proportions"
     parser.add_argument("--fit", choices=fitting.WAYS, help=text)
     text = "the panel's pixels (default: those of the panel that was measured)"
     parser.add_argument("--size", type=common.sides, metavar="WxH", help=text)
@@ -48,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--tone X", "tone compression, 0 to 1 (default: {default})", "everyday", Panel.quantize, type=float)
     option(parser, "--gamut X", "chroma that is kept, 0 to 1 (default: the panel's)", type=float)
     option(parser, "--device-colors", "write the colours that the driver expects, not the measured ones", "everyday")
-    common.add(parser, "space", "device", "quiet")
+    common.add(parser, "background", "space", "device", "quiet")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -82,12 +83,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _read(args: argparse.Namespace, size: tuple[int, int] | None, source: Source, target: str | None) -> Any:
     """Read a picture and fit it to the size of its result."""
-    pixels = load_still(args, source, "a panel's frame is of one picture").pixels
+    pixels = load_still(args, source, "a panel's frame is of one picture").laid_over(args, None, is_gray=True).pixels
     height, width = pixels.shape[:2]
     if size is None or (width, height) == size:
         return pixels
     if args.fit is not None:
-        return fitting.fitted(pixels, size, args.fit)
+        return fitting.fitted(pixels, size, args.fit, args.background or WHITE)
     if args.size is not None or _kind(str(target)) in FRAMES:
         raise FileError(
             f"{source.shown} is {width}x{height}, the panel {size[0]}x{size[1]}; allowed: a picture of that size, "

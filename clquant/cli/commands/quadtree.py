@@ -20,6 +20,7 @@ from clquant.cli.inputs import Source
 from clquant.cli.loading import Loaded, load_still
 from clquant.cli.outputs import expected, picture_bytes
 from clquant.color.formats.gif import MAX_COLORS
+from clquant.color.values import lay_over
 from clquant.images.folders import PICTURE_SUFFIXES
 from clquant.quadtree import Quadtree, QuadtreeBuilder, files
 from clquant.quadtree.criteria import CRITERIA
@@ -65,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--save TREE", "write the tree too: a .clqt file, or a folder for several inputs", "everyday")
     text = "refuse saved trees that claim more (default: %(default)s)"
     parser.add_argument("--max-pixels", type=int, default=files.MAX_PIXELS, metavar="PIXELS", help=text)
-    common.add(parser, "device", "quiet")
+    common.add(parser, "background", "device", "quiet")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -90,7 +91,8 @@ def _read(args: argparse.Namespace, source: Source, _: str | None) -> Quadtree |
             _refuse_building(args)
         with inputs.named(source):
             return Quadtree.from_bytes(data, max_pixels=args.max_pixels)
-    return load_still(args, source, "trees are of one picture", data=data or None, max_bits=16)
+    how: dict[str, Any] = {"data": data or None, "max_bits": 16}
+    return load_still(args, source, "trees are of one picture", **how).laid_over(args, None)
 
 
 def _one(builder: QuadtreeBuilder, trees: dict[Source, str], item: Item, found: Quadtree | Loaded) -> batch.Finish:
@@ -135,24 +137,25 @@ def _drawn(tree: Quadtree, args: argparse.Namespace, target: str) -> bytes:
     if kind == GEOJSON:
         return json.dumps(tree.to_geojson(y_up=True, flat=True)).encode()
     image = PIL.Image.fromarray(tree.outline() if args.outline else _drawable(tree.render()))
-    if kind in ("JPEG", "BMP") and image.mode == "RGBA":
-        image = image.convert("RGB")
-    return picture_bytes(image, kind, target)
+    return picture_bytes(image, kind, target, args.background)
 
 
 def _animation(tree: Quadtree, args: argparse.Namespace) -> bytes:
     """Encode one frame a level, each of its own colours, and one of outlines with --outline."""
     pictures = [_drawable(frame) for frame in tree.frames()]
+    if args.background is not None and tree.channels == 4:
+        pictures = [lay_over(picture, args.background) for picture in pictures]
     if args.outline:
         pictures.append(tree.outline())
     # One entry less where a GIF may need one to clear a frame with.
-    learner = KMeansPalette(MAX_COLORS - (tree.channels == 4), queue=common.open_queue(args))
+    learner = KMeansPalette(MAX_COLORS - (pictures[0].shape[-1] == 4), queue=common.open_queue(args))
     delays = [FRAME_MS] * (len(pictures) - 1) + [LAST_FRAME_MS]
     return animation.gif_bytes(animation.quantize_frames(learner, pictures, shared=False), delay_ms=delays)
 
 
 def _report(item: Item, tree: Quadtree, figures: dict[str, Any]) -> batch.Report:
     quality = f", PSNR {figures['psnr']:.2f} dB" if "psnr" in figures else ""
+    quality += " of colours and alpha" if quality and tree.channels == 4 else ""
     if quality and pathlib.PurePath(item.place).suffix.lower() in (".jpg", ".jpeg"):
         quality += " before this format's losses"
     count = "1 leaf" if len(tree) == 1 else f"{len(tree)} leaves"

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 import clquant
-from clquant.cli import batch, common, outputs
+from clquant.cli import batch, common, loading, outputs
 from clquant.cli.batch import Item
 from clquant.cli.commands import palette
 from clquant.cli.common import given_palette, option
 from clquant.cli.inputs import Source
-from clquant.cli.loading import load_still
+from clquant.cli.loading import Loaded, load_still
 from clquant.cli.outputs import expected, lossless_kind, source_name
 from clquant.color.indexed import IndexedImage
 from clquant.dithering.threshold_maps import ORDERED
@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--shared", "learn the palettes for all inputs together", "everyday")
     option(parser, "--dither", "ordered dithering within tiles (default: none)", "everyday", choices=list(ORDERED))
     option(parser, "--map FILE", "write the palette of each tile too: a .csv, a line per row", "everyday")
-    common.add(parser, "space", "seed", "device", "quiet")
+    common.add(parser, "background", "space", "seed", "device", "quiet")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -71,27 +71,31 @@ def run(args: argparse.Namespace) -> int:
     if not pairs:
         return 0
 
-    def read(source: Source, _: str | None) -> Any:
-        return load_still(args, source, "tilesets are of one picture").pixels
+    def read(source: Source, target: str | None) -> Loaded:
+        return load_still(args, source, "tilesets are of one picture").laid_over(args, target)
 
-    given: batch.Read[Any] = read
+    given: batch.Read[Loaded] = read
     if args.shared:
         given, pictures = batch.read_together(args, read, pairs)
         with common.progress_bar(args, "palettes of all inputs") as progress:
-            engine.fit(list(pictures.values()), progress=progress)
+            engine.fit([loaded.pixels for loaded in pictures.values()], progress=progress)
 
-    def work(item: Item, picture: Any) -> batch.Finish:
+    def work(item: Item, loaded: Loaded) -> batch.Finish:
+        picture = loaded.pixels
         with item.working() as progress:
             if not args.shared:
                 engine.fit(picture, progress=progress)
             made = engine.quantize(picture, args.dither)
         error = palette.psnr(made.to_array(), picture, queue) if common.is_reported(args) else 0.0
-        return partial(_finish, item, made, engine.tile_numbers(made), error)
+        over = loading.over(loaded.background, picture.shape[2] == 4)
+        return partial(_finish, item, made, engine.tile_numbers(made), error, over)
 
     return batch.run(args, pairs, given, work)
 
 
-def _finish(item: Item, made: IndexedImage, numbers: npt.NDArray[Any], error: float) -> batch.Report:
+def _finish(
+    item: Item, made: IndexedImage, numbers: npt.NDArray[Any], error: float, over: tuple[str, list[str] | None]
+) -> batch.Report:
     args, kind = item.args, lossless_kind(item.place, "tiles")
     options: dict[str, Any] = dict(source_name(kind, item.target, item.source))
     if options:
@@ -105,10 +109,11 @@ def _finish(item: Item, made: IndexedImage, numbers: npt.NDArray[Any], error: fl
     used = f"{common.counted(len(np.unique(numbers)), 'palette')} of {args.colors} colours"
     return item.said(
         made.shape,
-        f", {across}x{down} tiles, {used}, PSNR {error:.2f} dB",
+        f", {across}x{down} tiles, {used}, PSNR {error:.2f} dB{over[0]}",
         tiles=numbers.tolist(),
         palettes=[made.palette[i : i + args.colors].hex() for i in range(0, len(made.palette), args.colors)],
         psnr=error,
+        psnr_over=over[1],
         bytes=len(data),
     )
 

@@ -68,6 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_inputs(decode, SUFFIX)
     common.add_output(decode, "its suffix names the format", "IN.png beside each input, unless it is there")
     option(decode, "--codebook FILE", "the codebook that the inputs name", "everyday file")
+    common.add(decode, "background")
     info = verbs.add_parser("info", help="what .clvq files hold", epilog=EPILOG)
     common.add_inputs(info, SUFFIX)
     text = "refuse files that claim more (default: %(default)s)"
@@ -90,6 +91,7 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     text = "rounds of annealed training (default: {default})"
     option(parser, "--refine R", text, "everyday learns", made, type=int)
     option(parser, "--gray", "convert pictures to gray first", "everyday")
+    common.add(parser, "background")
     common.add(parser, "seed", default=None, traits="learns")
 
 
@@ -159,6 +161,7 @@ def _encode_one(shared: VQCodec | None, queue: Any, item: Item, picture: Any) ->
     seconds, count = item.seconds(), len(codec.codebook_)
     error, bits = _error(item, codec, picture, data), 8 * len(data) / (picture.shape[0] * picture.shape[1])
     what = f", {count} codewords, {len(data)} bytes, {bits:.3f} bits per pixel, PSNR {error:.2f} dB"
+    what += " of colours and alpha" if tuple(picture.shape[2:]) == (4,) else ""
 
     def finish() -> batch.Report:
         item.write(data)
@@ -222,7 +225,8 @@ def _decode_here(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
             raise NotFittedError(f"{item.source.shown}: {error}; --codebook names its file") from error
 
         def finish() -> batch.Report:
-            item.write(picture_bytes(PIL.Image.fromarray(picture), full_color_kind(item.place), item.place))
+            image, kind = PIL.Image.fromarray(picture), full_color_kind(item.place)
+            item.write(picture_bytes(image, kind, item.place, args.background))
             return item.said(picture.shape, "", timed=False)
 
         return finish
@@ -259,5 +263,5 @@ def _info(args: argparse.Namespace) -> int:
 
 
 def _pixels(args: argparse.Namespace, source: Source) -> Picture:
-    array: Picture = load_still(args, source, "coded are single pictures").pixels
+    array: Picture = load_still(args, source, "coded are single pictures").laid_over(args, None, args.gray).pixels
     return loading.luma(array) if args.gray and array.shape[2] > 1 else array

@@ -93,7 +93,7 @@ def c_source(
     if display is None:
         codes = [f"0x{code:08x}" for code in _argb(rgba).tolist()]
     elif ((rgba[:, 3] > 0) & (rgba[:, 3] < 255)).any():
-        allowed = "a palette of alpha 0 and 255 alone, as of pictures with binary alpha"
+        allowed = "alpha 0 and 255 alone (--alpha binary, alpha_edges), or a background"
         raise InvalidArgument(f"color_format is {color_format!r}, whose colours have no alpha; allowed: {allowed}")
     else:
         codes = [f"0x{code:04x}" for code in display.codes(rgba).tolist()]

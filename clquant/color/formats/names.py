@@ -17,7 +17,7 @@ from clquant.runtime import InvalidArgument
 
 MOST_ICO_SIDE = 256
 # Formats that Pillow cannot write, or does not read again, with alpha.
-WITHOUT_ALPHA = frozenset({"BMP", "DIB", "EPS", "JPEG", "MPO", "PCX", "PPM"})
+WITHOUT_ALPHA = frozenset({"BMP", "DIB", "EPS", "JPEG", "MPO", "PBM", "PCX", "PPM", "SPIDER"})
 # Formats beside PNG and GIF that hold a palette, of opaque colours.
 WITH_PALETTE = frozenset({"BMP", "DIB", "PCX", "TGA", "TIFF"})
 # Formats with a bit per pixel if the palette is black and white.

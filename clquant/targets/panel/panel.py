@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from clquant import params
 from clquant.color.formats import parallel
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
+from clquant.color.values import WHITE, lay_over
 from clquant.images import ImageLike, device_arrays, read
 from clquant.palette import engine
 from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, ProgressCallback, open_session
@@ -77,7 +79,7 @@ class Panel:
         """
         share = params.real("tone", tone, 0.0, 1.0)
         kept = round(256 * params.real("gamut", self.gamut if gamut is None else gamut, 0.0, 1.0))
-        rgb, table = over_white(image), self._tones(share)
+        rgb, table = over(image), self._tones(share)
         ready = np.empty_like(rgb)
         rows = max(BAND_PIXELS // max(rgb.shape[1], 1), 1)
 
@@ -131,7 +133,7 @@ class Panel:
         InvalidArgument, InvalidType, FileError, StoppedError
             If an argument is not allowed, the image cannot be read, or `progress` returned False.
         """
-        original = over_white(image)
+        original = over(image)
         ready = self.prepare(original, tone=tone, gamut=gamut)
         made = engine.quantize(
             ready, self.palette, dither=dither, color_space=color_space, queue=queue, progress=progress
@@ -206,18 +208,15 @@ class Panel:
         return np.floor(255 * _encoded(scaled) + 0.5).astype(np.uint8)
 
 
-def over_white(image: ImageLike) -> npt.NDArray[np.uint8]:
-    """(H, W, 3) of a picture, laid over white if it has alpha."""
+def over(image: ImageLike, background: Sequence[int] = WHITE) -> npt.NDArray[np.uint8]:
+    """(H, W, 3) of a picture, over an opaque colour if it has alpha."""
     picture = read(image)
     array = picture.array
     if array is None:
         array = picture.on_host(open_session(None, device_arrays([picture])))
     if picture.channels == 1:
         return np.repeat(array, 3, axis=2)
-    if picture.channels == 4:
-        alpha = array[..., 3:].astype(np.int32)
-        return ((array[..., :3] * alpha + 255 * (255 - alpha) + 127) // 255).astype(np.uint8)
-    return array[..., :3]
+    return np.asarray(lay_over(array, background) if picture.channels == 4 else array, np.uint8)
 
 
 def _codes(colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint32]:

@@ -19,7 +19,7 @@ import PIL.Image
 import PIL.ImageDraw
 
 from clquant import images, quality
-from clquant.cli import batch, common, outputs, streams
+from clquant.cli import batch, common, loading, outputs, streams
 from clquant.cli.batch import Item
 from clquant.cli.commands.palette.options import engine_class
 from clquant.cli.common import option
@@ -29,7 +29,6 @@ from clquant.cli.outputs import expected, full_color_kind, picture_bytes
 from clquant.cli.table import Table
 from clquant.color.formats import png
 from clquant.runtime import CommandQueue, InvalidArgument
-from clquant.targets.panel.panel import over_white
 
 HELP = "show one picture by every palette method, with errors and times"
 
@@ -79,7 +78,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--crop SIDE", "show only the middle SIDE x SIDE pixels of each", "everyday", type=int)
     text = "write a page with a slider between any two pictures too: an .html file, or a folder for several inputs"
     option(parser, "--html PAGE", text, "everyday")
-    common.add(parser, "seed", "device", "quiet")
+    common.add(parser, "background", "seed", "device", "quiet")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -98,11 +97,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _one(pages: dict[Source, str], queue: CommandQueue, item: Item, loaded: Loaded) -> batch.Finish:
-    args, source, original = item.args, item.source, over_white(loaded.pixels)
+    args, source, laid = item.args, item.source, loaded.laid_over(item.args, None, is_gray=True)
+    original = laid.pixels.repeat(3, axis=2) if laid.pixels.shape[2] == 1 else laid.pixels
+    over, behind = loading.over(laid.background, has_alpha=False)
     pictures, figures = _results(args, queue, original)
     shape = [min(side, args.crop or side) for side in original.shape[:2]]
     shown = {name: _middle(picture, *shape) for name, picture in pictures.items()}
-    title = f"{streams.printable(item.label)}, {{}}{args.colors} colours"
+    title = f"{streams.printable(item.label)}, {{}}{args.colors} colours{over}"
     data = picture_bytes(_sheet(original, shown, figures), full_color_kind(item.place), item.place)
     web_page = page(title.format(""), shown, COLUMNS, figures) if source in pages else b""
     height, width = original.shape[:2]
@@ -115,7 +116,7 @@ def _one(pages: dict[Source, str], queue: CommandQueue, item: Item, loaded: Load
         if web_page:
             outputs.write(pages[source], web_page)
         methods = {name: common.finite(values) for name, values in figures.items()}
-        record = {"input": source.path, "output": item.place, "methods": methods}
+        record = {"input": source.path, "output": item.place, "methods": methods, "over": behind}
         return partial(common.say, args, table.text(), is_table=True, **record)
 
     return finish

@@ -130,8 +130,10 @@ def _frames(args: argparse.Namespace, source: Source) -> list[Any]:
     return [np.asarray(one) for one in films.all_frames(args, source, _settled(args, load(source, args.icc == "keep")))]
 
 
-def _settled(args: argparse.Namespace, loaded: Loaded) -> Loaded:
-    return dataclasses.replace(loaded, pixels=palette_options.settled(args, loaded.pixels))
+def _settled(args: argparse.Namespace, loaded: Loaded, target: str | None = None) -> Loaded:
+    """A picture with ``--background`` and ``--alpha`` applied."""
+    laid = loaded.laid_over(args, target)
+    return dataclasses.replace(laid, pixels=palette_options.settled(args, laid.pixels))
 
 
 def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loaded | None:
@@ -142,7 +144,7 @@ def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loade
     if loaded.frames > 1 and target is not None and not films.holds_frames(target, loaded):
         hold = "; .gif, .png, .apng and .webp hold all of them" if loaded.is_film else ""
         common.note(args, f"{source.relative}: {loaded.first}{hold}")
-    return _settled(args, loaded)
+    return _settled(args, loaded, target)
 
 
 def _one(options: Options, shared: Palette | None, item: Item, loaded: Loaded | None) -> batch.Finish:
@@ -192,11 +194,13 @@ def _one(options: Options, shared: Palette | None, item: Item, loaded: Loaded | 
                 item.note_lost(loaded.lost(kind))
         where = "the terminal" if args.show or not args.stats else "statistics"
         losses = f" {'with' if kind in READ_BACK else 'before'} this format's losses" if kind in LOSSY else ""
+        over, colors = loading.over(loaded.background, 4 in (picture.shape[2], result.palette.colors.shape[1]))
         record: dict[str, Any] = {"to": where if target is None else "", "psnr": error, "speck_error": specks}
+        record["psnr_over"] = colors
         if args.stats and common.wants_json(args):
             record["colors"] = shares(result)
         sizes = len(written) if kind is not None and target != STDOUT else None, input_bytes
-        return report(item, result.palette, result.shape, sizes, f", PSNR {error:.2f} dB{losses}", **record)
+        return report(item, result.palette, result.shape, sizes, f", PSNR {error:.2f} dB{over}{losses}", **record)
 
     return finish
 
@@ -205,7 +209,7 @@ def _smaller(
     args: argparse.Namespace, source: Source, loaded: Loaded, result: IndexedImage, kind: str, data: bytes
 ) -> bytes:
     """Return the input's own file if it is no larger, of that format, and of the result's colours; else `data`."""
-    chosen = args.use is not None or args.fixed is not None or args.order != "fitted"
+    chosen = args.use is not None or args.fixed is not None or args.order != "fitted" or args.background is not None
     if chosen or not loaded.indexed or loaded.format != kind:
         return data
     if loaded.data is None and os.path.getsize(source.path) > len(data):

@@ -25,6 +25,7 @@ from clquant.cli.loading import Loaded, piped
 from clquant.cli.outputs import Outputs
 from clquant.color.formats.gif import MAX_COLORS, OPAQUE_ALPHA
 from clquant.color.palette import Palette
+from clquant.color.values import lay_over
 from clquant.images import moving
 from clquant.runtime import ClquantError, InvalidArgument, Progress
 from clquant.video import animation, gif_frames, writing
@@ -81,7 +82,9 @@ class Film:
             frame = next(self._reading)
             if not self._keeps_all:
                 self._read.clear()
-            pixels = images.read(np.atleast_3d(frame.pixels), argument=self._shown).array
+            pixels: Any = images.read(np.atleast_3d(frame.pixels), argument=self._shown).array
+            if pixels.shape[2] == 4 and self._args.background:
+                pixels = lay_over(pixels, self._args.background)
             self._read[last + 1] = palette_options.settled(self._args, pixels), frame.delay_ms
             if last + 2 == len(self.frames):
                 next(self._reading, None)  # which closes the file

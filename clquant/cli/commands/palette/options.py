@@ -101,6 +101,7 @@ def _add_drawing(group: argparse._ArgumentGroup) -> None:
         "(default: %(default)s)"
     )
     option(group, "--alpha", text, "whole", choices=ALPHA_CHOICES, default="palette")
+    common.add(group, "background", traits="whole")
     text = "write all inputs as frames of one .gif, .png or .webp, MS ms each"
     option(group, "--animate MS", text, "everyday here", type=int)
     option(group, "--stats", "print the colours with their shares; no file unless -o", "here whole")
