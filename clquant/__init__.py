@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from clquant.video.animation import Animation, quantize_frames, save_animation, save_gif
     from clquant.vq import ClvqInfo, VQCodec, clvq_info, register_codebook
 
+from clquant.executors import LOADERS  # noqa: E402, after what only type checkers read
+
 __version__ = "1.0.0"
 
 # Public names by the module that has them. Each is imported when it is first asked for, so that the command, and a
@@ -151,6 +153,22 @@ __all__ = [
     "tiles",
     "video",
 ]
+
+
+def _lies_on_workers(value: Any) -> bool:
+    """Return whether workers of Dask have a value, or will read it."""
+    graph = getattr(value, "__dask_graph__", None)  # an xarray.DataArray has one always; None if its values are here
+    return (graph is not None and graph() is not None) or getattr(value, "spread_by_dask", False) is True
+
+
+def _load_workers() -> Any:
+    """Load the executor of Dask's collections."""
+    from clquant.dask.executor import EXECUTOR
+
+    return EXECUTOR
+
+
+LOADERS.append((_lies_on_workers, _load_workers))
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,6 @@ import numpy as np
 from clquant import flow, params
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import MOST_COLORS, as_palette
-from clquant.flow.executors import on_collections
 from clquant.images import ImageLike, sent
 from clquant.kmeans import KMeansPalette
 from clquant.palette import engine
@@ -73,7 +72,7 @@ def quantize(
     count = params.integer("colors", colors, 2, MOST_COLORS)
     learner = KMeansPalette(count, color_space=color_space, random_state=random_state, queue=queue)
     if dither is None or dither is False:
-        indices = flow.here(learner.fit_predict(image, progress=progress), progress)
+        indices = flow.fetch(learner.fit_predict(image, progress=progress), progress)
         return IndexedImage.of_own(indices, learner.palette_)
     with sent(image, queue) as (_, picture):
         return learner.fit(picture, progress=progress).quantize(picture, dither, progress=progress)
@@ -94,22 +93,7 @@ class DominantColor(NamedTuple):
     share: float
 
 
-def _spread_dominant_colors(
-    executor: Any,
-    image: Any,
-    count: int = 5,
-    *,
-    color_space: str = "oklab",
-    random_state: Any = 0,
-    queue: CommandQueue | None = None,
-) -> list[DominantColor]:
-    """Find the colours like `dominant_colors`; workers count the pixels of each."""
-    learner = _of_few(count, color_space, random_state, queue)
-    counts: Any = np.bincount(learner.fit_predict(image).ravel(), minlength=len(learner.palette_))
-    return _by_frequency(learner, executor.values([counts])[0])
-
-
-@on_collections(_spread_dominant_colors)
+@flow.verb
 def dominant_colors(
     image: ImageLike,
     count: int = 5,
@@ -149,17 +133,21 @@ def dominant_colors(
     >>> clquant.dominant_colors(image, 2)
     [DominantColor(color='#0000ff', share=0.75), DominantColor(color='#ff0000', share=0.25)]
     """
-    learner = _of_few(count, color_space, random_state, queue)
+    learner = learner_of_few(count, color_space=color_space, random_state=random_state, queue=queue)
     indices: Any = learner.fit_predict(image)
-    return _by_frequency(learner, IndexedImage.of_own(indices, learner.palette_).counts())
+    return by_frequency(learner, IndexedImage.of_own(indices, learner.palette_).counts())
 
 
-def _of_few(count: int, color_space: str, random_state: Any, queue: CommandQueue | None) -> KMeansPalette:
+def learner_of_few(
+    count: int, *, color_space: str = "oklab", random_state: Any = 0, queue: CommandQueue | None = None
+) -> KMeansPalette:
+    """The engine that learns the colours of `dominant_colors`."""
     wanted = params.integer("count", count, 2, 256)
     return KMeansPalette(wanted, color_space=color_space, random_state=random_state, queue=queue)
 
 
-def _by_frequency(learner: KMeansPalette, counts: Any) -> list[DominantColor]:
+def by_frequency(learner: KMeansPalette, counts: Any) -> list[DominantColor]:
+    """Colours of a fitted engine with their shares of the pixels, the most frequent first."""
     names = learner.palette_.hex()
     order = np.argsort(-counts, kind="stable")
     return [DominantColor(names[i], int(counts[i]) / int(counts.sum())) for i in order if counts[i]]

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from clquant.executors import is_remote
 from clquant.runtime import Array, InvalidArgument, InvalidType, open_session
 from clquant.runtime.errors import text_of
 
@@ -29,16 +30,9 @@ def shown(value: object) -> str:
     return text_of(value)
 
 
-def is_dask(image: Any) -> bool:
-    """Whether something is a collection of Dask, or labels one."""
-    # An xarray.DataArray has the method that Dask asks for always, and no graph where its values are here.
-    graph = getattr(image, "__dask_graph__", None)
-    return graph is not None and graph() is not None
-
-
-def refuse_dask(name: str, value: Any) -> None:
-    """Refuse a collection of Dask where all its values would be computed in this process."""
-    if is_dask(value):
+def refuse_remote(name: str, value: Any) -> None:
+    """Refuse a collection on workers where all its values would be computed in this process."""
+    if is_remote(value):
         text = "is a Dask array, of which all values are needed in one process; allowed: its compute()"
         raise InvalidType(f"{name} {text}")
 
@@ -55,7 +49,7 @@ def array(name: str, value: Any, allowed: str, kinds: str | None = None) -> npt.
 
     `allowed` ends the error's sentence.
     """
-    refuse_dask(name, value)
+    refuse_remote(name, value)
     refuse_masked(name, value)
     if isinstance(value, Array):
         value = _downloaded(name, value)

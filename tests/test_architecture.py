@@ -13,6 +13,7 @@ PACKAGE, KERNELS = ROOT / "clquant", ROOT / "cl"
 
 # A room may import the rooms above it and itself; rooms of one row do not import each other.
 ROWS = (
+    ("executors",),
     ("runtime",),
     ("params",),
     ("images",),
@@ -32,11 +33,11 @@ ROWS = (
     ("start",),
     ("__main__",),
 )
-# What a call looks up by name in a room above its own: the verbs of collections, the dithers that are engines, and all
+# What a call looks up by name in a room above its own: the executor of workers, the dithers that are engines, and all
 # tables of variants, where the environment names one that no table has so far.
 UPWARD = (
+    "__init__.py: __init__ imports dask",
     "dithering/registry.py: dithering imports halftone",
-    "flow/executors.py: flow imports dask",
     "runtime/program/variants.py: runtime imports __init__",
 )
 RANK = {room: rank for rank, rooms in enumerate(ROWS) for room in rooms}

@@ -5,10 +5,10 @@ one worker per OpenCL device.
 """
 
 from clquant.dask.cluster import LocalOpenCLCluster
+from clquant.dask.palettes import histogram
 from clquant.dask.parts import opened
+from clquant.dask.stored import decompressed
 from clquant.dask.verify import MismatchError, verify
-from clquant.histogram.reduction import histogram
 from clquant.images.collections import Files
-from clquant.vq.container.stored import decompressed
 
 __all__ = ["Files", "LocalOpenCLCluster", "MismatchError", "decompressed", "histogram", "opened", "verify"]

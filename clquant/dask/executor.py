@@ -1,128 +1,66 @@
-"""Maps of `clquant.flow` on Dask arrays as overlapping parts, scans as chains, and figures of two pictures."""
+"""The executor of Dask's collections: jobs and verbs where workers have, or will read, what a call is given."""
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
-from functools import partial
-from operator import getitem
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import dask.array as da
-import numpy as np
-import numpy.typing as npt
-
-from clquant import flow, images
-from clquant.dask.chunks import Layer, begins_of, checked, joined, on_grid, parts_of, spans
-from clquant.dask.parts import SERIAL, written
-from clquant.dask.sums import tree
-from clquant.dask.work import at_place, later, named
-from clquant.flow import Carried
-from clquant.flow.driver import check_side
+from clquant import flow
+from clquant.dask import codec, palettes, quadtree
+from clquant.dask.figures import figure
+from clquant.dask.files import fit_many, stream
+from clquant.dask.maps import mapped
+from clquant.dask.parts import here, written
+from clquant.dask.reductions import reduce
+from clquant.dask.rows import WorkerRows
 from clquant.flow.file_sinks import About
-from clquant.images import Picture
-from clquant.images.assembled import assembled, part_on_host
-from clquant.runtime import Array, InvalidArgument, InvalidType, Progress, open_session
-
-# Pixels of a scan's band, about.
-PIXELS = 1 << 24
-
-Pieces = list[list[npt.NDArray[Any]]]
+from clquant.runtime import CommandQueue, Progress
 
 
-def run(job: flow.Map, image: Any, out: Any, about: About, report: Progress) -> Any:
-    """Run a job like `clquant.flow.run`: the lazy result, or `out` with it."""
-    whole = checked(image, takes_rows=job.takes_rows)
-    cuts = [on_grid(sizes, side) if side > 1 else sizes for sizes, side in zip(whole.chunks, job.block, strict=False)]
-    whole = whole.rechunk(dict(enumerate(cuts)))
-    height, width, channels = (*whole.shape, 1)[:3]
-    picture = Picture(height, width, channels, gray=whole.ndim == 2 or channels == 1)
-    check_side(picture, job.max_side)
-    lazy = (_chained if job.is_serial else _mapped)(job, whole, *job.result(picture))
-    return written(lazy, out, about, report)
+class WorkerExecutor:
+    """Runs jobs where Dask's workers have, or will read, what they are given (see `clquant.executors`)."""
+
+    def __init__(self, verbs: Mapping[str, Callable[..., Any]], queue: CommandQueue | None = None) -> None:
+        self.verbs = verbs  # public verbs that are no single job, by their qualified names
+        self._queue = queue
+
+    def on(self, queue: CommandQueue | None) -> WorkerExecutor:
+        """Return an executor that makes values on a queue of this process from what workers reduced."""
+        return WorkerExecutor(self.verbs, queue)
+
+    def map(self, job: flow.Map, image: Any, *, out: Any, about: About, memory: Any, report: Progress) -> Any:  # noqa: ARG002
+        """Return a job's lazy result, or `out` with it."""
+        return written(mapped(job, image), out, about, report)
+
+    def reduce(self, job: flow.Reduce, image: Any, *, memory: Any, report: Progress, argument: str) -> Any:  # noqa: ARG002
+        """Return a reduction's value; made on the executor's queue if it has one, else where the states are."""
+        return reduce(job, image, self._queue, report, argument)
+
+    def fetch(self, result: Any, report: Progress) -> Any:
+        """Return a lazy result as an array of this process."""
+        return here(result, report)
+
+    def rows(self, given: Any) -> WorkerRows:
+        """Return rows of numbers that workers have."""
+        return WorkerRows.of(given)
+
+    def stream(self, engine: Any, images: Any, method: str, depth: int, arguments: dict[str, Any]) -> Iterator[Any]:
+        """Stream the results of files by workers."""
+        return stream(engine, images, method, depth, arguments)
 
 
-def figure(job: Any, _: object, original: Any, result: Any, *_given: object, least: int = 0) -> Any:
-    """Build the lazy float64 number of a comparison of two pictures, whose sides have at least so many pixels."""
-    given = map(da.asarray, (original, result))
-    a, b = (one[:, :, 0] if one.ndim == 3 and one.shape[2] == 1 else one for one in given)
-    known = all(side > 0 for one in (a, b) for side in one.shape)  # not if it is nan
-    if not known or a.shape != b.shape or a.ndim not in (2, 3):
-        raise InvalidArgument(f"original and result must be pictures of one known shape, got {a.shape} and {b.shape}")
-    if min(a.shape[:2]) < least:
-        raise InvalidArgument(f"original and result have the shape {a.shape}; allowed: at least {least} x {least}")
-    if a.dtype != np.uint8 or b.dtype != np.uint8:
-        raise InvalidArgument(f"original and result are Dask arrays of {a.dtype} and {b.dtype}; allowed: uint8")
-    chunks = a.chunks[:2] + tuple((channels,) for channels in a.shape[2:])
-    down, across = ([around for _, around in spans(sizes, job)] for sizes in chunks[:2])
-    places = list(itertools.product(down, across))
-    both = zip(*(parts_of(one.rechunk(chunks), places) for one in (a, b)), strict=True)
-    total = tree(job.merge, [later("original and result", partial(_state_of_both, job), *parts) for parts in both])
-    number = later("original and result", partial(_number, job, a.shape), total)
-    return da.from_delayed(number, (), np.float64, meta=np.empty((), np.float64))
-
-
-def _number(job: Any, shape: tuple[int, ...], total: int) -> Any:
-    return np.float64(job.figure(total, shape))
-
-
-def _state_of_both(job: flow.Reduce, *parts: npt.NDArray[Any]) -> Any:
-    if any(part.dtype != np.uint8 for part in parts):
-        raise InvalidArgument("chunks are of another dtype than their array; allowed: uint8")
-    h, w, c = (*parts[0].shape, 1)[:3]
-    pictures = [Picture(h, w, c, c == 1, array=np.ascontiguousarray(part).reshape(h, w, c)) for part in parts]
-    return flow.state_of(open_session(None), pictures, job, Progress(None))
-
-
-def _mapped(job: flow.Map, whole: Any, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Any:
-    """The lazy result by chunks, each read with the pixels it depends on."""
-    layer, work = Layer(whole, job), named(partial(_part, job))
-    rows, columns = (list(spans(sizes, job)) for sizes in whole.chunks[:2])
-    for (i, (own_rows, down)), (j, (own_columns, across)) in itertools.product(enumerate(rows), enumerate(columns)):
-        layer.tasks[layer.name, i, j] = (
-            *(at_place, f"chunk at row {own_rows[0]}, column {own_columns[0]}", work),
-            *(layer.part(down, across), [down[0], across[0]], [*own_rows, *own_columns]),
-        )
-    sides = [tuple(-(-n // side) for n in sizes) for sizes, side in zip(whole.chunks[:2], job.block, strict=True)]
-    return layer.array((*sides, *((last,) for last in shape[2:])), dtype)
-
-
-def _part(job: flow.Map, pieces: Pieces, origin: list[int], own: list[int]) -> npt.NDArray[Any]:
-    """The result of own rows and columns out of pieces, put together on the device or where that is as good here."""
-    read = [[images.read(np.atleast_3d(piece), max_bits=16) for piece in row] for row in pieces]
-    session = open_session(None)
-    with session.scope() as scope:
-        picture = read[0][0] if len(read) == len(read[0]) == 1 else assembled(session, scope, read)
-        picture = images.read(joined(pieces), max_bits=16) if picture is None else picture
-        picture = dataclasses.replace(picture, origin=(origin[0], origin[1]))
-        result = flow.in_bands(session, picture, job, Progress(None))
-        (top, left), (high, wide) = origin, job.block
-        rows = slice((own[0] - top) // high, -(-(own[1] - top) // high))
-        columns = slice((own[2] - left) // wide, -(-(own[3] - left) // wide))
-        if isinstance(result, Array):
-            return part_on_host(result, rows, columns)
-        return np.ascontiguousarray(np.asarray(result)[rows, columns])
-
-
-def _chained(job: flow.Map, whole: Any, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Any:
-    """Bands of whole rows one after the other, in the image's chunks."""
-    if not isinstance(job, flow.Scan):
-        raise InvalidType("image is a Dask array, of which this scan needs all pixels at once; allowed: its compute()")
-    width = whole.shape[1]
-    most = max(PIXELS // width, 1)
-    heights = [min(most, rows - begin) for rows in whole.chunks[0] for begin in range(0, rows, most)]
-    layer, task, above = Layer(whole, SERIAL, job, most), named(partial(_scanned, job)), None
-    for i, (top, end) in enumerate(itertools.pairwise(begins_of(heights))):
-        band = (f"{layer.name}-{SERIAL}", i)
-        layer.tasks[band] = (at_place, f"rows from {top} on", task, above, layer.part((top, end), (0, width)))
-        layer.tasks[layer.name, i, 0] = (getitem, band, 0)
-        above = (f"{layer.name}-above", i)
-        layer.tasks[above] = (getitem, band, 1)
-    made = layer.array((tuple(heights), (width,), *((last,) for last in shape[2:])), dtype)
-    return made.rechunk((*whole.chunks[:2], *made.chunks[2:]))
-
-
-def _scanned(job: flow.Scan, above: Carried | None, pieces: Pieces) -> tuple[npt.NDArray[Any], Carried]:
-    carried = Carried() if above is None else dataclasses.replace(above)
-    picture = dataclasses.replace(images.read(joined(pieces), max_bits=job.max_bits), origin=(carried.rows, 0))
-    return np.asarray(flow.in_bands(open_session(None), picture, job, Progress(None), carried=carried)), carried
+# Public verbs that are no single job, by the qualified names of those who call `flow.verb`.
+VERBS: Mapping[str, Callable[..., Any]] = {
+    "KMeansPalette.fit": palettes.fit,
+    "NeuQuantCL.fit": palettes.fit,
+    "KMeansPalette.fit_many": fit_many,
+    "NeuQuantCL.fit_many": fit_many,
+    "PaletteEngine.fit_quality": palettes.fit_quality,
+    "dominant_colors": palettes.dominant_colors,
+    "compared": figure,
+    "QuadtreeBuilder.leaves": quadtree.leaves,
+    "fit_codebook": codec.fit_codebook,
+    "BlockCoder.decode": codec.decode,
+    "Compressor.write": codec.write,
+}
+EXECUTOR = WorkerExecutor(VERBS)

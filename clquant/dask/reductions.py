@@ -20,7 +20,6 @@ from clquant.dask.files import numbered, portions
 from clquant.dask.sums import merged
 from clquant.dask.work import client, held, named, workers
 from clquant.images.collections import Later, expanded
-from clquant.params import is_dask
 from clquant.runtime import CommandQueue, InvalidArgument, Progress, open_session
 
 # Bytes of chunks that a worker reduces together, so that few states are merged.
@@ -84,7 +83,7 @@ def _reduced(
 def _groups(given: Sequence[Any], names: Sequence[str]) -> Iterator[_Group]:
     """Group the inputs by task: paths together, an array's chunks by the worker that has, or will have, them."""
     for i, (image, name) in enumerate(zip(given, names, strict=True)):
-        if is_dask(image):
+        if is_dask_collection(image):
             yield from _groups_of_chunks(placed(checked(image, name), name), name)
         elif not isinstance(image, str | os.PathLike):
             yield _Group([image], numbers=[i])

@@ -6,19 +6,16 @@ out (see `clquant.training.parts`). Steps on samples are made by the process tha
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from dask import compute, delayed, persist
+from dask import compute, delayed, is_dask_collection, persist
 
-from clquant.dask.chunks import begins_of, checked, placed
+from clquant.dask.chunks import checked, placed
 from clquant.dask.sums import tree
 from clquant.dask.work import held, named, release, workers
-from clquant.params import is_dask
-from clquant.runtime import InvalidArgument, Session
+from clquant.runtime import Session
 from clquant.training.blocks import BlockShape, Places, Rows
 from clquant.training.parts import MERGES, Part, Parts
 
@@ -60,7 +57,7 @@ def bands_of(image: Any, name: str, rows: int, work: Callable[..., Any]) -> tupl
     # `work` gets what was given, or an array, and its name in errors. A picture that a worker reads is one band, whose
     # shape only the worker knows.
     call = delayed(named(work), pure=False)
-    if not is_dask(image):
+    if not is_dask_collection(image):
         return [call(image, name)], 0, ()
     whole = placed(checked(image, name), name)
     height, width = whole.shape[:2]
@@ -70,19 +67,3 @@ def bands_of(image: Any, name: str, rows: int, work: Callable[..., Any]) -> tupl
     pixels = whole if whole.ndim == 3 else whole[:, :, None]
     chunks = pixels.rechunk({0: heights, 1: width}).to_delayed().ravel()
     return [call(band, f"chunk at row {i * high}, column 0") for i, band in enumerate(chunks)], high, whole.shape
-
-
-def checked_rows(given: Any) -> Any:
-    """Return a Dask array of rows with each row in one chunk and no chunk empty."""
-    if given.ndim != 2 or any(np.isnan(side) for side in given.shape):
-        raise InvalidArgument(f"X is a Dask array of shape {given.shape}; allowed: known (n, d)")
-    return placed(given.rechunk({0: tuple(size for size in given.chunks[0] if size) or (0,), 1: -1}), "X")
-
-
-def later_rows(rows: Any, work: Callable[..., Any], weights: npt.NDArray[Any] | None = None) -> list[Any]:
-    """Return delayed calls of `work` on each chunk, the number of its first row, and its weights."""
-    call, cuts = delayed(named(work), pure=False), itertools.pairwise(begins_of(rows.chunks[0]))
-    return [
-        call(chunk, first, None if weights is None else weights[first:end])
-        for chunk, (first, end) in zip(rows.to_delayed().ravel(), cuts, strict=True)
-    ]

@@ -1,7 +1,8 @@
-"""Movement of data: the kinds of job that engines declare, and their drivers for pictures wherever these lie."""
+"""Movement of data: the kinds of job that engines declare, and what runs them wherever pictures lie."""
 
-from clquant.flow.driver import here, in_bands, reduce, run, state_of
+from clquant.flow.executor import executor_for, fetch, reduce, run, verb
 from clquant.flow.job import Carried, Job, Map, Portion, Reduce, Scan, Step, Steps
+from clquant.flow.local import in_bands, state_of
 
 __all__ = [
     "Carried",
@@ -12,9 +13,11 @@ __all__ = [
     "Scan",
     "Step",
     "Steps",
-    "here",
+    "executor_for",
+    "fetch",
     "in_bands",
     "reduce",
     "run",
     "state_of",
+    "verb",
 ]

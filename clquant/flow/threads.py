@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import PIL.Image
 
-from clquant.flow.executors import executor_of
+from clquant.executors import remote_executor
 from clquant.images import detached
 from clquant.runtime import CommandQueue, is_page_locked, thread_queue
 
 
 def stream(engine: Any, images: Iterable[Any], method: str, depth: int, arguments: dict[str, Any]) -> Iterator[Any]:
     """Results of ``engine.method(image, **arguments)`` for each image, in order: by threads, or workers for `Files`."""
-    executor = executor_of(images)
+    executor = remote_executor(images)
     run = stream_by_threads if executor is None else executor.stream
     found: Iterator[Any] = run(engine, images, method, depth, arguments)
     return found

@@ -13,7 +13,7 @@ from clquant.color import spaces
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
 from clquant.estimator import Estimator
-from clquant.flow.executors import executor_of
+from clquant.executors import is_remote
 from clquant.flow.file_sinks import About, digest_of
 from clquant.halftone.pinwheel.levels import LevelHalftone
 from clquant.halftone.pinwheel.packing import Packed
@@ -284,7 +284,7 @@ class PinwheelHalftoner(Estimator):
 
     def _of_bits(self, image: ImageLike, memory: Any, max_bits: int) -> Any:
         """A picture that is read, or a Dask array, of which bits can be made."""
-        source = image if executor_of(image) else images.read_parts(image, memory=memory, max_bits=max_bits)
+        source = image if is_remote(image) else images.read_parts(image, memory=memory, max_bits=max_bits)
         channels = source.channels if isinstance(source, Picture) else (*source.shape, 1)[2]
         if channels != 1 or self.levels != 2:
             raise runtime.InvalidArgument(
@@ -347,7 +347,7 @@ class PinwheelHalftoner(Estimator):
         if self.palette is None:
             raise runtime.InvalidArgument("palette is None; quantize needs a palette")
         found: Any = self.transform(image, refine=refine, dpi=dpi, inches=inches, progress=progress)
-        return IndexedImage.of_own(flow.here(found, progress), as_palette(self.palette))
+        return IndexedImage.of_own(flow.fetch(found, progress), as_palette(self.palette))
 
     def to_pil(
         self,
@@ -377,7 +377,7 @@ class PinwheelHalftoner(Estimator):
             made = self.quantize(image, refine=refine, dpi=dpi, inches=inches, progress=progress)
             return made.to_pil()
         result: Any = self.transform(image, refine=refine, dpi=dpi, inches=inches, progress=progress)
-        values = result.get() if isinstance(result, runtime.Array) else flow.here(result, progress)
+        values = result.get() if isinstance(result, runtime.Array) else flow.fetch(result, progress)
         pixels = values[:, :, 0] if values.ndim == 3 and values.shape[2] == 1 else values
         picture = PIL.Image.fromarray(pixels)
         two_gray = picture.mode == "L" and self.levels == 2

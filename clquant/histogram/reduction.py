@@ -8,12 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from clquant import flow
-from clquant.flow.executors import dask_executor
 from clquant.histogram.color_histogram import ColorHistogram, counts_of, histogram_of, together
 from clquant.histogram.device_counts import DeviceCounts, added, can_add, counted
 from clquant.images import Picture, read_parts
 from clquant.images.batches import read_in_groups
-from clquant.runtime import DeviceMemoryError, Progress, open_session
+from clquant.runtime import DeviceMemoryError, open_session
 
 Counts = DeviceCounts | ColorHistogram
 
@@ -65,27 +64,3 @@ def addable(states: Sequence[Counts]) -> list[DeviceCounts] | None:
 def histogram_from(states: Sequence[Counts]) -> ColorHistogram:
     """Add up counts on the host."""
     return together([histogram_of(one.on_host()) if isinstance(one, DeviceCounts) else one for one in states])
-
-
-def histogram(images: Any) -> ColorHistogram:
-    """The colour histogram of a Dask array, or of several pictures that workers read.
-
-    Parameters
-    ----------
-    images : dask.array.Array, Files, or list or tuple of these, of paths or of lazy pictures
-        Paths must name the same files on every worker.
-
-    Returns
-    -------
-    ColorHistogram
-        The same bits as of one process, whatever the workers, the chunks and their order.
-
-    Raises
-    ------
-    InvalidArgument
-        If there are none, or an array is no picture.
-    FileError
-        If a worker cannot read one.
-    """
-    found: ColorHistogram = dask_executor().reduce(Colors(), images, None, Progress(None))
-    return found

@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 import PIL.Image
 
-from clquant import params
+from clquant.executors import is_remote
 from clquant.images import decode, foreign, lazy
 from clquant.images.dark_values import warned_once
 from clquant.images.lazy import LazyRows
@@ -143,7 +143,7 @@ def read(
         refuse_rows(source, argument)
     if isinstance(source, Array):
         return _from_device(source, argument, max_channels, max_bits)
-    if params.is_dask(source):
+    if is_remote(source):
         raise InvalidType(
             f"{argument} is a Dask array, of which this verb needs all pixels in one process; allowed: its compute(), "
             "where that fits, or verbs that work on chunks (fit, predict, leaves ...: docs/dask.md has them)"
@@ -213,7 +213,7 @@ def sent(image: ImageLike, queue: CommandQueue | None) -> Iterator[tuple[Any, An
 
     A Dask array stays what it is, without a session.
     """
-    if params.is_dask(image):
+    if is_remote(image):
         yield None, image
         return
     with all_sent([read(image, max_bits=16)], queue) as (session, (picture,)):

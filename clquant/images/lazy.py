@@ -20,11 +20,12 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import params
+from clquant.executors import is_remote
 from clquant.images import decode, ome
 from clquant.images.dark_values import DarkRows, warned_once
 from clquant.images.tiff import geo
 from clquant.images.tiff.directories import check_claim
-from clquant.params import is_dask, shown
+from clquant.params import shown
 from clquant.runtime import Array, FileError, InvalidArgument
 
 # Host memory of a job on a lazy picture, unless the caller names another bound.
@@ -67,7 +68,7 @@ def is_lazy(source: Any) -> bool:
         return False
     if isinstance(getattr(source, "dims", None), tuple):  # xarray's; those of h5py are another thing
         return False
-    return all(hasattr(source, name) for name in ("shape", "dtype", "__getitem__", "ndim")) and not is_dask(source)
+    return all(hasattr(source, name) for name in ("shape", "dtype", "__getitem__", "ndim")) and not is_remote(source)
 
 
 class LazyRows:

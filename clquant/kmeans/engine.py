@@ -8,10 +8,9 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from clquant import params
+from clquant import flow, params
 from clquant.color.palette import Palette
 from clquant.estimator import learned_by, weights_of
-from clquant.flow.executors import on_collections
 from clquant.histogram.counting import count_colors
 from clquant.histogram.weights import checked_weights
 from clquant.images import (
@@ -143,7 +142,7 @@ class KMeansPalette(PaletteEngine):
         self.random_state = random_state
         self.queue = queue
 
-    @on_collections("fit")
+    @flow.verb
     def fit(
         self,
         images: Any,
@@ -302,7 +301,7 @@ class KMeansPalette(PaletteEngine):
 
         return self._keep(fit_counts(fit, counts))
 
-    @on_collections("fit_many")
+    @flow.verb
     def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:
         """An independent palette for each image; `palette_` is left alone.
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clquant import params
+from clquant import flow, params
 from clquant.color.palette import Palette
 from clquant.estimator import weights_of
-from clquant.flow.executors import on_collections
 from clquant.histogram.color_histogram import ColorHistogram, counts_of
 from clquant.histogram.weights import checked_weights, resampled, spread_out
 from clquant.images import (
@@ -123,7 +122,7 @@ class NeuQuantCL(PaletteEngine):
         self.queue = queue
         self.random_state = random_state
 
-    @on_collections("fit")
+    @flow.verb
     def fit(
         self,
         images: ImageLike | Sequence[ImageLike],
@@ -211,7 +210,7 @@ class NeuQuantCL(PaletteEngine):
         self.palette_ = NeuQuantFit(open_session(self.queue), given, report).shared([picture], False)
         return self
 
-    @on_collections("fit_many")
+    @flow.verb
     def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:
         """An independent palette for each image; `palette_` is left alone.
 

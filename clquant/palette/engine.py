@@ -13,7 +13,6 @@ from clquant import flow, images
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
 from clquant.estimator import Estimator, weights_of
-from clquant.flow.executors import on_collections
 from clquant.images import ImageLike
 from clquant.mapping.pipeline import Nearest
 from clquant.palette.target_quality import (
@@ -75,7 +74,7 @@ class PaletteEngine(Estimator, abc.ABC):
             See the engine.
         """
 
-    @on_collections("fit_quality")
+    @flow.verb
     def fit_quality(
         self,
         images: Any,

@@ -201,7 +201,7 @@ def quantize(
     checked = as_palette(palette)
     job = _job(checked, color_space, metric, dither)
     if isinstance(job, flow.Map):
-        indices = flow.here(flow.run(job, image, queue=queue, progress=progress), progress)
+        indices = flow.fetch(flow.run(job, image, queue=queue, progress=progress), progress)
         return IndexedImage.of_own(indices, checked)
     given = {"color_space": color_space, "queue": queue, "progress": progress}
     return IndexedImage(_by_own(job, image, checked, False, None, About(), None, given), checked)

@@ -5,26 +5,22 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from clquant import images, runtime
+from clquant import runtime
 from clquant.images import Picture, buffer_of
 from clquant.images.lazy import BANDS_IN_MEMORY, Window
 from clquant.quadtree.criteria import Criterion
-from clquant.quadtree.geometry import MAX_CHANNELS, cells, grid, morton, root_level
+from clquant.quadtree.geometry import cells, grid, morton, root_level
 from clquant.quadtree.leaf_list import record_dtype
 from clquant.quadtree.leaves import launch_leaves
 from clquant.quadtree.levels import Words
 from clquant.quadtree.plan import MAX_TILE_LEVEL, Plan, Region
 from clquant.quadtree.subtree import MIN_LEVEL, Root, Subtree
 from clquant.quadtree.upper import Crown, crown_of
-
-# Least and largest side of a square that a worker reduces, as powers of two.
-LEAST_LEVEL, MOST_LEVEL = 6, 12
 
 
 @dataclass
@@ -174,57 +170,24 @@ def _finish(subtree: Subtree, job: TreeJob, count: int, on_device: bool) -> Deco
     return Decomposition(leaves, subtree.statistics() if job.levels else {})
 
 
-def _square(session: runtime.Session, scope: runtime.Scope, job: TreeJob, region: Region) -> tuple[Decomposition, Root]:
+def build_square(
+    session: runtime.Session, scope: runtime.Scope, job: TreeJob, region: Region
+) -> tuple[Decomposition, Root]:
     """Build the subtree of an aligned square of the picture."""
     subtree = _reduced(session, scope, job, region)
     return _finish(subtree, job, subtree.count(), False), subtree.root()
 
 
-def _leaves_and_root(
-    job: TreeJob, corner: tuple[int, int], level: int, pixels: npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.void], Root]:
-    """Build the subtree of the square (x, y) of a level from its pixels alone."""
-    part, session = images.read(np.atleast_3d(pixels), max_channels=MAX_CHANNELS), runtime.open_session(None)
-    with session.scope() as scope:
-        assert part.array is not None
-        size = part.width * part.channels, part.height, part.width
-        region = Region(scope.upload(part.array), 0, *size, corner[0] << level, corner[1] << level, level)
-        found, root = _square(session, scope, job, region)
-        return found.leaves, root
-
-
-def spread_leaves(executor: Any, whole: Any, job: TreeJob) -> Any:
-    """Build the lazy leaves of a picture that workers have: a subtree per aligned square, then the nodes above all."""
-    picture = job.picture
-    side = min(root_level(*whole.chunksize[:2]), MOST_LEVEL)
-    level = min(max(LEAST_LEVEL, side), root_level(picture.height, picture.width))
-    corners = corners_of(picture.height, picture.width, level)
-    parts = executor.parts_of(whole, [window_of(picture, x, y, level) for x, y in corners])
-    squares = [
-        executor.later(
-            f"part at row {y << level}, column {x << level}", partial(_leaves_and_root, job, (x, y), level), part
-        )
-        for part, (x, y) in zip(parts, corners, strict=True)
-    ]
-    crown = executor.later("image", partial(_crown_over, None, job, corners, level), [square[1] for square in squares])
-    kept = [
-        executor.later("image", Crown.kept, crown, corner, square[0])
-        for corner, square in zip(corners, squares, strict=True)
-    ]
-    return executor.records(kept, record_dtype(picture.channels, picture.gray))
-
-
-def _crown_over(
-    session: runtime.Session | None, job: TreeJob, corners: Sequence[tuple[int, int]], level: int, roots: Sequence[Root]
+def crown_over(
+    session: runtime.Session, job: TreeJob, corners: Sequence[tuple[int, int]], level: int, roots: Sequence[Root]
 ) -> Crown:
-    """Build the nodes above the subtrees of a level; on the default device without a session."""
+    """Build the nodes above the subtrees of a level."""
     picture, (bands, channels) = job.picture, (len(roots[0][0]), len(roots[0][1]))
     shape = grid(picture.height, picture.width, level)
     sums, extents = np.zeros((bands, 2, *shape), np.uint64), np.zeros((channels, *shape, 2), np.uint8)
     for (root, ends), (x, y) in zip(roots, corners, strict=True):
         sums[:, :, y, x], extents[:, y, x] = root, ends
     size = picture.height, picture.width, channels
-    session = session or runtime.open_session(None)
     return crown_of(session, job.criterion, size, picture.gray, level, sums, extents)
 
 
@@ -239,12 +202,12 @@ def _in_squares(session: runtime.Session, job: TreeJob, level: int, progress: ru
     windows = itertools.repeat(None) if picture.lazy is None else picture.lazy.windows(wanted)
     for (x, y), window in zip(corners, windows, strict=False):
         with session.scope() as scope:
-            found, root = _square(session, scope, job, _region(session, scope, picture, x, y, level, window))
+            found, root = build_square(session, scope, job, _region(session, scope, picture, x, y, level, window))
             _take_levels(result.words, picture, level, found.words, x, y)
         parts.append(found.leaves)
         roots.append(root)
         progress.report(len(parts), len(corners))
-    crown = _crown_over(session, job, corners, level, roots)
+    crown = crown_over(session, job, corners, level, roots)
     if job.levels:
         result.words |= {above: words[: picture.channels] for above, (words, _) in crown.above.items()}
     chosen = [crown.kept(corner, part) for corner, part in zip(corners, parts, strict=True)]

@@ -8,11 +8,10 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from clquant import images, params, runtime
+from clquant import flow, images, params, runtime
 from clquant.estimator import Estimator
-from clquant.flow.executors import on_collections
 from clquant.quadtree import criteria
-from clquant.quadtree.assembly import TreeJob, decompose, spread_leaves
+from clquant.quadtree.assembly import TreeJob, decompose
 from clquant.quadtree.deep import deep_leaves
 from clquant.quadtree.geometry import MAX_CHANNELS, MAX_SIDE
 from clquant.quadtree.picture_statistics import OwnPixels, PictureStatistics
@@ -20,12 +19,6 @@ from clquant.quadtree.tree import Quadtree
 from clquant.runtime import InvalidArgument
 
 METHODS = ("bottom-up", "top-down")
-
-
-def _spread_leaves(executor: Any, builder: QuadtreeBuilder, image: Any, **_: Any) -> Any:
-    whole = executor.checked(image)
-    height, width, channels = (*whole.shape, 1)[:3]
-    return spread_leaves(executor, whole, builder._job(images.Picture(height, width, channels, gray=channels == 1)))
 
 
 class QuadtreeBuilder(Estimator):
@@ -89,6 +82,7 @@ class QuadtreeBuilder(Estimator):
         self.random_state = random_state
 
     def _job(self, picture: images.Picture) -> TreeJob:
+        """The job of a picture by the builder's parameters, which are checked."""
         if max(picture.height, picture.width) > MAX_SIDE:
             raise InvalidArgument(
                 f"image has {picture.height} x {picture.width} pixels; allowed: up to {MAX_SIDE} per side"
@@ -169,7 +163,7 @@ class QuadtreeBuilder(Estimator):
     def leaves(
         self, image: images.HostImage, *, progress: runtime.ProgressCallback | None = None, memory: Any = None
     ) -> npt.NDArray[np.void]: ...
-    @on_collections(_spread_leaves)
+    @flow.verb
     def leaves(
         self, image: images.ImageLike, *, progress: runtime.ProgressCallback | None = None, memory: Any = None
     ) -> npt.NDArray[np.void] | runtime.Array:

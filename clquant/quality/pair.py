@@ -13,7 +13,6 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import flow, images, params
-from clquant.flow.executors import on_collections
 from clquant.images import Picture, foreign, lazy
 from clquant.quality.definitions import Bands, Numbers
 from clquant.runtime import Array, CommandQueue, InvalidArgument, Progress, open_session
@@ -59,7 +58,7 @@ class Comparison(flow.Reduce):
         raise NotImplementedError
 
 
-@on_collections("figure")
+@flow.verb
 def compared(
     job: Comparison | None,
     on_host: Callable[[Bands], float],

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import flow, params
-from clquant.flow.executors import executor_of
+from clquant.executors import is_remote
 from clquant.images import Picture
 from clquant.quality import definitions
 from clquant.quality.definitions import WINDOW, gaussian
@@ -70,7 +70,7 @@ def ssim(
     """
     peak = params.real("peak", peak, 1e-9, 1e30)
     job = Dissimilarity(peak) if MIN_PEAK <= peak <= MAX_PEAK else None
-    if job is None and executor_of(original, result):
+    if job is None and (is_remote(original) or is_remote(result)):
         raise InvalidArgument(f"peak is {peak} for Dask arrays; allowed: {MIN_PEAK} to {MAX_PEAK}")
     on_host = partial(definitions.similarity, peak=peak)
     return compared(job, on_host, original, result, queue, memory, least=WINDOW)

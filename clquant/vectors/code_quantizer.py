@@ -147,7 +147,7 @@ class CodeQuantizer(RowQuantizer):
         return codes
 
     def _packed_portion(self, bits: int, dtype: np.dtype[Any], rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        owns = [np.asarray(own) for own in self._labels(RowSource(rows, False))]
+        owns = [np.asarray(own) for own in self._labels(RowSource(rows))]
         numbers = np.stack(owns, axis=1).astype(number_dtype(bits))
         return numbers if dtype.itemsize * 8 == bits else pack(numbers, bits)
 

@@ -127,7 +127,7 @@ class DeviceRows:
 
     def read(self, first: int, end: int) -> npt.NDArray[Any]:
         """Rows of the host within one step; what is lazy is read a whole step at once, while the next one is read."""
-        if not self.source.is_lazy:
+        if not self.source.is_stored:
             return self.source.raw(first, end)
         begin = first // self.most * self.most
         if self._portion is None or self._portion[0] != begin:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import copy
-import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from clquant.flow.executors import executor_of
 from clquant.runtime import Array, CommandQueue, Progress, Scope, Session, open_session
 from clquant.training import training
 from clquant.training.blocks import Weights
@@ -19,8 +16,8 @@ from clquant.training.blockset import BlockSet
 from clquant.training.parts import LazyParts, Part
 from clquant.vectors.device_rows import DeviceRows
 from clquant.vectors.distances import Labels, all_distances, nearest, runs_of, squared_errors
-from clquant.vectors.fixed_point import FixedPoint, source_ends
-from clquant.vectors.rows import RowSource, checked, finite
+from clquant.vectors.fixed_point import FixedPoint
+from clquant.vectors.rows import RowSource, finite
 
 Words = npt.NDArray[np.integer[Any]]
 _DEVICE_SHARE = 3  # rows take at most a third of a device's memory, beside samples and what steps need
@@ -30,14 +27,14 @@ _MOST_OF_CHUNKS = 1 << 28  # of rows that are whole chunks of a store, which rea
 
 @contextlib.contextmanager
 def rows_of(source: RowSource, queue: CommandQueue | None, memory: int) -> Iterator[Any]:
-    """Open rows for training and searching: `HeldRows` here, `SpreadRows` on workers."""
-    collection = executor_of(source.source)
-    if collection is not None:
-        yield SpreadRows(collection, source, queue)
+    """Open rows for training and searching: `HeldRows` in this process."""
+    elsewhere = source.spread(queue)
+    if elsewhere is not None:
+        yield elsewhere
         return
     session = open_session(queue, [source.source] if source.is_on_device else [])
     with session.scope() as scope:
-        keep = source.dtype.itemsize > 1 and not source.is_lazy
+        keep = source.dtype.itemsize > 1 and not source.is_stored
         keep = keep and 2 * source.nbytes <= session.limits.global_memory // _DEVICE_SHARE
         most = _rows_at_once(source, min(memory // 4, session.limits.max_alloc))
         yield HeldRows(DeviceRows(session, scope, source, keep, most), memory)
@@ -69,7 +66,7 @@ class HeldRows:
         session, source = self._session, self._source
         shape = fixed.shape(source.components)
         room = session.limits.global_memory // _DEVICE_SHARE
-        in_portions = source.count * shape.nbytes > room or (source.is_lazy and source.nbytes > self._memory)
+        in_portions = source.count * shape.nbytes > room or (source.is_stored and source.nbytes > self._memory)
         with session.scope() as scope:
             if in_portions:
                 portions, runs = self._portions(fixed, weights), runs_of(self._rows, fixed)
@@ -136,62 +133,3 @@ class _RowPart(Part):
         begin = int(self.first + places.min())
         rows = self._rows.read(begin, int(self.first + places.max()) + 1)[places - places.min()]
         return self._fixed.encode(finite(rows, begin), begin)
-
-
-class SpreadRows:
-    """Rows held by workers, with the methods of `HeldRows`; results are lazy."""
-
-    def __init__(self, executor: Any, source: RowSource, queue: CommandQueue | None) -> None:
-        self._executor, self._source, self._queue = executor, source, queue
-
-    def ends(self) -> tuple[float, float]:
-        """The least and the largest number; raises where one is not finite."""
-        return source_ends(self._source)
-
-    def train(
-        self, fixed: FixedPoint, weights: Weights, plans: Sequence[training.Plan], progress: Progress
-    ) -> tuple[training.Trained, None]:
-        """The training of least error, the first of equals; labels are found when they are asked for."""
-        with self._parts(fixed, weights) as parts:
-            return training.train(parts.session, parts, plans, progress), None
-
-    def totals(self, fixed: FixedPoint, weights: Weights, words: Words) -> npt.NDArray[np.uint64]:
-        """Sums of the rows of each codeword, (k, d + 1), the last column their weights."""
-        with self._parts(fixed, weights) as parts:
-            found: npt.NDArray[np.uint64] = parts.reduced("sums", words, len(words))
-            return found
-
-    def nearest(self, model: Any, *_: Any) -> Any:
-        """The index of the nearest codeword of each row."""
-        return self._source.map(_light(model).predict, None, np.int32)
-
-    def distances(self, model: Any, _: FixedPoint, words: Words) -> Any:
-        """Squared distances of each row to each codeword."""
-        return self._source.map(_light(model).transform, len(words), np.float64)
-
-    def error(self, model: Any, _: FixedPoint, __: Words, weights: Weights) -> int:
-        """The weighted sum of squared distances to the nearest codewords, in squares of the scale."""
-        return sum(self._source.each(functools.partial(_error, _light(model)), weights))
-
-    def _parts(self, fixed: FixedPoint, weights: Weights) -> Any:
-        rows, shape = self._source.source, fixed.shape(self._source.components)
-        made = self._executor.later_rows(rows, functools.partial(_part, fixed, self._source.dtype), weights)
-        return self._executor.RemoteParts(open_session(self._queue), shape, rows.chunks[0], weights, made)
-
-
-def _light(model: Any) -> Any:
-    """A quantizer without what belongs to the rows of its fit, and without a queue."""
-    made = copy.copy(model).set_params(queue=None)
-    for name in ("labels_", "_totals"):
-        made.__dict__.pop(name, None)
-    return made
-
-
-def _part(fixed: FixedPoint, dtype: np.dtype[Any], rows: npt.NDArray[Any], first: int, weights: Weights) -> Part:
-    words = fixed.encode(checked(rows, first, dtype), first)
-    return Part(words[:, :, None], weights, fixed.shape(rows.shape[1]), first)
-
-
-def _error(model: Any, rows: npt.NDArray[Any], _: int, weights: Weights) -> int:
-    total: int = model._error(RowSource(rows, False), weights)
-    return total

@@ -16,7 +16,7 @@ from clquant.vectors.distances import Labels
 from clquant.vectors.fixed_point import as_dtype
 from clquant.vectors.quantizer import VectorQuantizer
 from clquant.vectors.rotation import Rotation, learn_rotation
-from clquant.vectors.rows import RowSource, columns_of, row_weights
+from clquant.vectors.rows import RowSource, row_weights
 from clquant.vectors.saved import Arrays, State, fixed_of, fixed_state
 
 ROTATIONS = (None, "opq")
@@ -168,7 +168,7 @@ class ProductQuantizer(CodeQuantizer):
         """The rows in one of several sub-spaces."""
         width = source.components // count
         own = slice(number * width, (number + 1) * width)
-        return columns_of(source, own, self.queue) if rotation is None else rotation.rotated(source, own)
+        return source.columns(own, self.queue) if rotation is None else rotation.rotated(source, own)
 
     def _owns(self, source: RowSource) -> Iterator[tuple[VectorQuantizer, RowSource]]:
         """The quantizer of each sub-space and its rows."""

@@ -244,7 +244,7 @@ class VectorQuantizer(RowQuantizer):
             If a label names no codeword.
         """
         self._check_fitted("codebook_")
-        params.refuse_dask("labels", labels)
+        params.refuse_remote("labels", labels)
         indices = np.asarray(labels)
         if indices.dtype.kind not in "ui" or indices.ndim != 1:
             raise InvalidType(f"labels is {params.shown(labels)}; allowed: integers, (n,)")

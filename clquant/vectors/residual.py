@@ -14,7 +14,7 @@ from clquant.vectors.code_quantizer import CodeQuantizer, share_of
 from clquant.vectors.distances import Labels
 from clquant.vectors.fixed_point import as_dtype
 from clquant.vectors.quantizer import VectorQuantizer
-from clquant.vectors.rows import RowSource, made_of
+from clquant.vectors.rows import RowSource
 from clquant.vectors.saved import Arrays, State
 
 
@@ -86,7 +86,7 @@ class ResidualQuantizer(CodeQuantizer):
     def _labels(self, source: RowSource) -> Iterator[Labels]:
         left = source.source
         for part in self._parts:
-            labels = part._nearest(RowSource(left, False))
+            labels = part._nearest(RowSource(left))
             yield labels
             left = _left(left, part, labels, source.dtype)
 
@@ -109,7 +109,7 @@ class ResidualQuantizer(CodeQuantizer):
 
 
 def _left_of(source: RowSource, parts: Sequence[VectorQuantizer]) -> RowSource:
-    """Return the rows less what some stages decode to; see `made_of`."""
+    """Return the rows less what some stages decode to; see `RowSource.mapped`."""
     if not parts:
         return source
 
@@ -119,7 +119,7 @@ def _left_of(source: RowSource, parts: Sequence[VectorQuantizer]) -> RowSource:
             left = _left(left, part, part.predict(left), rows.dtype)
         return left
 
-    return made_of(source, leave, source.components, _float(source.dtype))
+    return source.mapped(leave, source.components, _float(source.dtype))
 
 
 def _left(rows: npt.NDArray[Any], part: VectorQuantizer, numbers: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:

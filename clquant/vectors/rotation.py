@@ -22,7 +22,7 @@ from clquant.runtime import Progress
 from clquant.training.blockset import sample_places
 from clquant.vectors.fixed_point import FixedPoint, fixed_point
 from clquant.vectors.quantizer import VectorQuantizer
-from clquant.vectors.rows import RowSource, made_of
+from clquant.vectors.rows import RowSource
 
 ROTATION_BITS = 20  # of rotations: rows of 2^11 numbers of 2^16 have lengths below 2^22, columns below 2^21
 POLAR_BITS = 25  # of iterations to a rotation: rows below 1.1 2^25, columns below 3.1 2^25
@@ -61,14 +61,14 @@ class Rotation:
         return self.unit * self.fixed.scale
 
     def rotated(self, source: RowSource, own: slice) -> RowSource:
-        """Some numbers of the rotated rows: see `made_of`."""
+        """Some numbers of the rotated rows: see `RowSource.mapped`."""
         columns, ends = self.whole[:, own], np.iinfo(self.dtype)
 
         def rotate(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
             turned = np.ldexp((whole_rows(self.fixed, rows) - self.center) @ columns, -ROTATION_BITS)
             return np.clip(np.rint(turned / self.unit), ends.min, ends.max)
 
-        return made_of(source, rotate, columns.shape[1], self.dtype)
+        return source.mapped(rotate, columns.shape[1], self.dtype)
 
     def undone(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """Rows as they were before they were rotated."""

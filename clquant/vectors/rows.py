@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -12,10 +11,10 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from clquant.flow.executors import executor_of
+from clquant.executors import remote_executor
 from clquant.images.files import path_of
 from clquant.images.lazy import check_sizes
-from clquant.params import refuse_dask, refuse_masked, shown
+from clquant.params import refuse_masked, refuse_remote, shown
 from clquant.runtime import (
     Array,
     Buffer,
@@ -42,7 +41,7 @@ class RowSource:
     """Rows that can be read in portions; `source` has `shape`, `dtype` and `__getitem__` of slices of rows."""
 
     source: Any
-    is_lazy: bool
+    is_stored: bool = False  # read from a store, a portion at a time
 
     @property
     def count(self) -> int:
@@ -78,7 +77,7 @@ class RowSource:
 
     def on_host(self) -> RowSource:
         """The same rows, downloaded if they are a device array."""
-        return RowSource(self.raw(0, self.count), False) if self.is_on_device else self
+        return RowSource(self.raw(0, self.count)) if self.is_on_device else self
 
     def portion_rows(self, nbytes: int = PORTION_BYTES) -> int:
         """Rows of which float64 copies take so many bytes."""
@@ -86,8 +85,6 @@ class RowSource:
 
     def raw(self, first: int, end: int) -> npt.NDArray[Any]:
         """Some rows as they are, on the host."""
-        if executor_of(self.source) is not None:
-            raise InvalidType("X is a Dask array, and all rows are needed in one process; allowed: X.compute()")
         rows = self.source[first:end]
         rows = np.asarray(rows.get() if self.is_on_device else rows)
         if rows.dtype != self.source.dtype or rows.shape != (min(end, self.count) - first, self.components):
@@ -105,24 +102,45 @@ class RowSource:
             yield first, self.read(first, first + step)
 
     def each(self, work: Callable[..., Any], weights: npt.NDArray[Any] | None = None) -> list[Any]:
-        """List what `work` returns, where rows are, for each portion, its first row's number and its weights."""
-        executor = executor_of(self.source)
-        if executor is not None:
-            call = functools.partial(_of_chunk, work, self.dtype)
-            found: list[Any] = executor.values(executor.later_rows(self.source, call, weights))
-            return found
+        """List what `work` returns for each portion, its first row's number and its weights."""
         return [
             work(rows, first, None if weights is None else weights[first : first + len(rows)])
             for first, rows in self.portions()
         ]
 
-    def map(self, work: Callable[[Any], Any], components: int | None, dtype: npt.DTypeLike) -> Any:
-        """Map rows by `work` to rows of components or single numbers; lazy where workers have the rows."""
-        executor = executor_of(self.source)
-        if executor is not None:
-            chunks = (self.source.chunks[0], *(() if components is None else ((components,),)))
-            return executor.map_chunks(self.source, functools.partial(_made_of, work), chunks, dtype)
+    def map(
+        self,
+        work: Callable[[Any], Any],
+        components: int | None,  # noqa: ARG002
+        dtype: npt.DTypeLike,
+    ) -> Any:
+        """Map rows by `work` to rows of components or single numbers."""
         return np.concatenate([work(rows) for _, rows in self.portions()]).astype(dtype, copy=False)
+
+    def columns(self, own: slice, queue: CommandQueue | None) -> RowSource:
+        """Some numbers of each row: as they are read of a store, on the device of a device array."""
+        width = own.stop - own.start
+        if self.is_stored:  # numbers that are not finite are found where they belong
+            return RowSource(MappedRows(self, self.raw, lambda rows: rows[:, own], width, self.dtype), True)
+        if not self.is_on_device:
+            return RowSource(self.source[:, own])
+        array, item = self.source, self.dtype.itemsize
+        session = open_session(queue, [array])
+        made = session.new_array((self.count, width), array.dtype)
+        given = Rows(cast(Buffer, array.base_data), array.offset + own.start * item, self.components * item)
+        target = Rows(cast(Buffer, made.base_data), made.offset, width * item)
+        copy_rows(session, target, given, self.count, width * item)
+        return RowSource(session.hand_over(made))
+
+    def mapped(self, make: Make, components: int, dtype: npt.DTypeLike) -> RowSource:
+        """The rows mapped by a function: as they are read of a store, else now, in portions."""
+        if self.is_stored:
+            return RowSource(MappedRows(self, self.read, make, components, dtype), True)
+        return RowSource(self.map(lambda rows: make(rows).astype(dtype), components, dtype))
+
+    def spread(self, queue: CommandQueue | None) -> Any | None:  # noqa: ARG002
+        """Return what trains and searches rows that lie elsewhere; None of rows of this process."""
+        return None
 
 
 def checked(rows: npt.NDArray[Any], first: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -131,16 +149,6 @@ def checked(rows: npt.NDArray[Any], first: int, dtype: np.dtype[Any]) -> npt.NDA
     if rows.dtype != dtype:
         raise InvalidType(f"X gives rows of {rows.dtype} from row {first} on; allowed: those of its own dtype {dtype}")
     return finite(rows, first)
-
-
-def _made_of(work: Callable[[Any], Any], rows: npt.NDArray[Any], _: tuple[int, ...]) -> Any:
-    return work(rows.astype(rows.dtype.newbyteorder("="), copy=False))
-
-
-def _of_chunk(
-    work: Callable[..., Any], dtype: np.dtype[Any], rows: npt.NDArray[Any], first: int, weights: npt.NDArray[Any] | None
-) -> Any:
-    return work(checked(rows, first, dtype), first, weights)
 
 
 def finite(rows: npt.NDArray[Any], first: int) -> npt.NDArray[Any]:
@@ -155,15 +163,23 @@ def read_rows(given: Any, memory: int = MOST_CHUNK) -> RowSource:
     """The rows of an argument `X`, checked but for their values; chunks of stores fit `memory`."""
     if type(given).__module__.startswith("scipy.sparse"):
         raise InvalidType(f"X is a sparse {type(given).__name__}; sparse rows are not supported: give a dense array")
-    collection = executor_of(given)
-    if collection is not None:
-        source, is_lazy = collection.checked_rows(given), True
-    elif isinstance(given, str | os.PathLike):
-        source, is_lazy = opened(path_of(given, "X")), True
+    elsewhere = remote_executor(given)
+    if elsewhere is not None:
+        return cast(RowSource, elsewhere.rows(given))
+    if isinstance(given, str | os.PathLike):
+        source, is_stored = opened(path_of(given, "X")), True
     elif isinstance(given, np.memmap) or _is_store(given):
-        source, is_lazy = given, True
+        source, is_stored = given, True
     else:
-        source, is_lazy = _in_memory(given), False
+        source, is_stored = _in_memory(given), False
+    check_rows(source)
+    if is_stored:
+        check_sizes(source, "X", memory, MOST_ROWS)
+    return RowSource(source, is_stored)
+
+
+def check_rows(source: Any) -> None:
+    """Refuse what is no rows of numbers by its shape and dtype."""
     shape, kind = tuple(source.shape), np.dtype(source.dtype).kind
     if kind == "c":
         raise InvalidArgument(f"Complex data not supported: X has the dtype {source.dtype}; allowed: real numbers")
@@ -177,9 +193,6 @@ def read_rows(given: Any, memory: int = MOST_CHUNK) -> RowSource:
         )
     if shape[0] == 0:
         raise InvalidArgument(f"X has 0 sample(s) (shape={shape}) while a minimum of 1 is required")
-    if is_lazy and collection is None:
-        check_sizes(source, "X", memory, MOST_ROWS)
-    return RowSource(source, is_lazy)
 
 
 def _is_store(given: Any) -> bool:
@@ -207,7 +220,7 @@ def row_weights(given: Any, count: int) -> npt.NDArray[np.uint16] | None:
     """Weights as whole numbers 0..4095 in proportion to the largest; None if all are equal."""
     if given is None:
         return None
-    refuse_dask("sample_weight", given)
+    refuse_remote("sample_weight", given)
     refuse_masked("sample_weight", given)
     try:
         values = np.asarray(given, np.float64)
@@ -225,32 +238,7 @@ def row_weights(given: Any, count: int) -> npt.NDArray[np.uint16] | None:
     return np.floor(values / largest * 4095 + 0.5).astype(np.uint16)
 
 
-def columns_of(source: RowSource, own: slice, queue: CommandQueue | None) -> RowSource:
-    """Some numbers of each row: lazily of a source that is read so, on the device of a device array."""
-    if executor_of(source.source) is not None:
-        return RowSource(source.source[:, own], True)
-    width = own.stop - own.start
-    if source.is_lazy:  # numbers that are not finite are found where they belong
-        return RowSource(Made(source, source.raw, lambda rows: rows[:, own], width, source.dtype), True)
-    if not source.is_on_device:
-        return RowSource(source.source[:, own], False)
-    array, item = source.source, source.dtype.itemsize
-    session = open_session(queue, [array])
-    made = session.new_array((source.count, width), array.dtype)
-    given = Rows(cast(Buffer, array.base_data), array.offset + own.start * item, source.components * item)
-    target = Rows(cast(Buffer, made.base_data), made.offset, width * item)
-    copy_rows(session, target, given, source.count, width * item)
-    return RowSource(session.hand_over(made), False)
-
-
-def made_of(source: RowSource, make: Make, components: int, dtype: npt.DTypeLike) -> RowSource:
-    """Map rows by a function: lazily those that are read so or that workers have, else now, in portions."""
-    if source.is_lazy and executor_of(source.source) is None:
-        return RowSource(Made(source, source.read, make, components, dtype), True)
-    return RowSource(source.map(lambda rows: make(rows).astype(dtype), components, dtype), source.is_lazy)
-
-
-class Made:
+class MappedRows:
     """Rows of a source, as it is read by `read`, mapped by a function: (n, d) of a dtype."""
 
     def __init__(self, source: RowSource, read: Read, make: Make, components: int, dtype: npt.DTypeLike) -> None:

@@ -18,7 +18,7 @@ from clquant.vq.container import clvq_format
 from clquant.vq.container.pipes import Sink, Source
 from clquant.vq.container.reading import check_rows, codebook_of, read_codebook, read_picture
 from clquant.vq.container.writing import Compressor, write_codebook
-from clquant.vq.fit import fit
+from clquant.vq.fit import fit_codebook
 
 
 class VQCodec(Estimator):
@@ -137,7 +137,7 @@ class VQCodec(Estimator):
         relaxation (Zeger, Vaisey and Gersho 1992) with merges of nearest pairs (Equitz 1989); all but the last of them
         are trained on samples, of 64, 256 and 1024 blocks per codeword. The codebook is sorted by brightness.
         """
-        trained, shape = fit(self, images, sample_weight, progress, memory)
+        trained, shape = fit_codebook(self, images, sample_weight, progress, memory)
         codebook = trained.codebook.astype(np.uint8, copy=False)
         self.codebook_ = codebook.reshape(len(codebook), *shape.codeword_shape())
         self.mse_, self.n_iter_ = trained.mse, trained.n_iter

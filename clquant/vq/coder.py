@@ -6,14 +6,12 @@ import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from clquant import flow, images, params
-from clquant.flow.executors import on_collections
 from clquant.flow.file_sinks import About, digest_of
 from clquant.flow.result_files import writing
 from clquant.flow.sink import Sink
@@ -45,26 +43,6 @@ Size = tuple[int, ...] | list[int] | None
 HostTable = npt.NDArray[np.integer[Any]] | str | os.PathLike[str]
 
 
-def _spread_decode(
-    executor: Any, coder: BlockCoder, indices: Any, shape: Size, progress: Any, out: Any, _memory: Any, resume: bool
-) -> Any:
-    """Decode like `VQCodec.decode`, lazily without `out`; wrong indices raise when their chunk is computed."""
-    block, report = coder.shape, Progress(params.callback("progress", progress))
-    if indices.ndim != 2 or any(np.isnan(side) or side == 0 for side in indices.shape):
-        raise InvalidArgument(f"indices is a Dask array of shape {indices.shape}; allowed: known (rows, columns)")
-    if indices.dtype.kind not in "iu":
-        raise InvalidType(f"indices is a Dask array of {indices.dtype}; allowed: integers")
-    size = check_size(shape, indices.shape, block)
-    chunks: list[tuple[int, ...]] = [
-        (*(n * side for n in lengths[:-1]), total - side * sum(lengths[:-1]))
-        for lengths, side, total in zip(indices.chunks, (block.rows, block.columns), size, strict=True)
-    ]
-    chunks += [(block.channels,)] * (block.channels > 1)
-    work = partial(BlockCoder(coder.codebook, None).decoded, progress=Progress(None))
-    made = executor.map_chunks(indices, work, tuple(chunks), np.uint8)
-    return executor.written(made, out, coder.about("decode", out, resume), of_blocks(report, indices))
-
-
 class BlockCoder:
     """A codebook with which pictures are encoded and decoded."""
 
@@ -91,7 +69,7 @@ class BlockCoder:
         """The job that makes index tables."""
         return Encoded(self.rows, self.shape)
 
-    @on_collections(_spread_decode)
+    @flow.verb
     def decode(
         self, indices: Table | HostTable, shape: Size, progress: Report, out: Any, memory: Any, resume: bool
     ) -> Pixels:

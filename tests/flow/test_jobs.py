@@ -122,7 +122,7 @@ def test_on_the_device(job: Any, queue: runtime.CommandQueue, monkeypatch: pytes
 @pytest.mark.parametrize("chunks", [(150, 90), (31, 40), (150, 7)])
 def test_on_dask_arrays(job: Any, chunks: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     own, expected = job
-    monkeypatch.setattr("clquant.dask.executor.PIXELS", 2000)
+    monkeypatch.setattr("clquant.dask.maps.PIXELS", 2000)
     with dask.config.set(scheduler="synchronous"):
         made = run(own, da.from_array(GRAY, chunks))
         assert isinstance(made, da.Array) != isinstance(own, flow.Reduce)

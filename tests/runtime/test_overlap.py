@@ -14,7 +14,7 @@ import pytest
 import clquant
 from clquant import KMeansPalette, images, runtime
 from clquant.flow import Steps
-from clquant.flow.driver import bands_of
+from clquant.flow.local import bands_of
 from clquant.halftone.pinwheel.bands import rows_that_fill
 from clquant.histogram import counting
 from clquant.images import upload

@@ -38,7 +38,7 @@ def test_what_is_written_is_read_back(tmp_path: pathlib.Path, name: str, dtype: 
         put(given[:7])
         put(given[7:])
     source = read_rows(tmp_path / name)
-    assert (source.count, source.components, source.dtype, source.is_lazy) == (12, 5, dtype, True)
+    assert (source.count, source.components, source.dtype, source.is_stored) == (12, 5, dtype, True)
     assert np.array_equal(source.read(3, 9), given[3:9])
     assert [path.name for path in tmp_path.iterdir()] == [name]
 

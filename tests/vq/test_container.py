@@ -343,7 +343,7 @@ def test_what_no_writer_makes_is_refused(tmp_path: pathlib.Path) -> None:
         made.decompress(odd)
     with pytest.raises(InvalidArgument, match="image is 1 x 1048577 pixels; allowed: 1048576 per side"):
         made.compress(np.zeros((1, (1 << 20) + 1), np.uint8))
-    stored = pytest.importorskip("clquant.vq.container.stored")
+    stored = pytest.importorskip("clquant.dask.stored")
     made.save(tmp_path / "book.clvq")
     with pytest.raises(FormatError, match=r"book\.clvq.*holds a codebook and no picture"):
         stored.decompressed(tmp_path / "book.clvq", max_pixels=9)

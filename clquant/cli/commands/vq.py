@@ -241,7 +241,7 @@ def _decoded(args: argparse.Namespace, codec: VQCodec, source: Source, progress:
             return codec.decompress_from(file, **most, progress=progress)
     from clquant.dask import decompressed  # an extra
 
-    picture: Picture = flow.here(decompressed(source.path, codec, max_pixels=args.max_pixels), progress)
+    picture: Picture = flow.fetch(decompressed(source.path, codec, max_pixels=args.max_pixels), progress)
     return picture
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -13,12 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import flow, images
-from clquant.flow.executors import on_collections
-from clquant.flow.file_sinks import About
 from clquant.runtime import InvalidArgument, Progress, Session, open_session
 from clquant.training.blocks import BlockShape
 from clquant.training.search import Table
-from clquant.vq.coder import BlockCoder, of_blocks
+from clquant.vq.coder import BlockCoder
 from clquant.vq.coding.bands import BandCoder, BandLayout, CodedBand
 from clquant.vq.coding.codebook_coding import encode_codebook
 from clquant.vq.coding.contexts import PRESET, Contexts, Model, open_contexts
@@ -34,39 +31,8 @@ _CHUNK_BYTES = 8  # a block, of the largest buffer beside its pixels
 _SMALL_PICTURE = 1 << 12  # up to this many blocks, the preset model is tried too
 _TRIED_PICTURE = 1 << 20  # up to this many blocks, repeats are tried against coding all
 
-# Pixels of the bands that a worker codes together, about.
-PIXELS_AT_ONCE = 1 << 24
-
 # From a model and a table of indices to the table with likelier codewords.
 Match = Callable[[Contexts, Model, Table], Table]
-
-
-def _spread_write(
-    executor: Any, compressor: Compressor, file: Any, image: Any, embed: bool, report: Progress, _memory: Any
-) -> None:
-    """Compress like `VQCodec.compress_to`: workers encode chunks, this process codes the table of all."""
-    whole, plain = executor.checked(image), BlockCoder(compressor.coder.codebook, None)
-    table = executor.run(plain.encoding, whole, None, About(), Progress(None))
-    made = executor.here(table, of_blocks(report, table, 2))
-    match = partial(_matched, executor, whole, dataclasses.replace(compressor, coder=plain))
-    compressor.write_encoded(file, whole.shape[:2], embed, open_session(compressor.coder.queue), made, match, report)
-
-
-def _matched(executor: Any, image: Any, compressor: Compressor, _: Contexts, model: Model, table: Table) -> Table:
-    """Return the table with likelier codewords; bands are independent, so that each task takes some."""
-    layout, (height, width), block = BandLayout(*table.shape), image.shape[:2], compressor.coder.shape
-    count = max(PIXELS_AT_ONCE // (layout.rows * block.rows * width), 1)
-    cuts = list(itertools.pairwise([*range(0, len(table), count * layout.rows), len(table)]))
-    windows = [((top * block.rows, min(end * block.rows, height)), (0, width)) for top, end in cuts]
-    tasks = [
-        executor.later(
-            f"rows from {window[0][0]} on",
-            partial(compressor.matched, model, table[slice(*cut)], layout, height * width),
-            part,
-        )
-        for part, window, cut in zip(executor.parts_of(image, windows), windows, cuts, strict=True)
-    ]
-    return np.concatenate(executor.values(tasks))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +43,7 @@ class Compressor:
     state_size: int  # codewords of a state codebook, 0..255; 0 leaves every block its nearest codeword
     tolerance: int  # how much a block's squared error, summed over its components, may grow for a shorter code
 
-    @on_collections(_spread_write)
+    @flow.verb
     def write(self, file: Sink, image: images.ImageLike, embed: bool, progress: Progress, memory: Any) -> None:
         """Write a picture to a binary file."""
         halves = Progress((lambda n, total: progress.report(n // 2, total)) if progress.wanted else None)

@@ -1,4 +1,4 @@
-"""The local driver of jobs: bands of rows, uploads and downloads beside the kernels, progress, stop and resume."""
+"""The executor of this process: bands of rows, uploads and downloads beside the kernels, progress, stop and resume."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from clquant import images, params
-from clquant.flow.executors import executor_of
+from clquant import images
 from clquant.flow.file_sinks import About
 from clquant.flow.job import Carried, Map, Portion, Reduce, Scan, Steps
 from clquant.flow.result_files import writing
@@ -21,52 +20,32 @@ from clquant.runtime import (
     HostResult,
     InvalidArgument,
     Progress,
-    ProgressCallback,
     Session,
     open_session,
 )
 
 
-def run(
-    job: Map,
-    image: ImageLike,
-    *,
-    queue: CommandQueue | None = None,
-    progress: ProgressCallback | None = None,
-    out: Any = None,
-    about: About | None = None,
-    memory: Any = None,
-) -> Any:
-    """Return a job's result for an image: on the device for a device array, a lazy array for Dask's, else on the host.
+class Local:
+    """Runs jobs on a queue of this process."""
 
-    `out`, `about` and `memory` are those of the public verbs.
-    """
-    report, about = Progress(params.callback("progress", progress)), about or About()
-    collection = executor_of(image)
-    if collection is not None:
-        return collection.run(job, image, out, about, report)
-    with writing(out, about) as sink:
-        picture = images.read_parts(image, memory=memory, max_bits=job.max_bits, takes_rows=job.takes_rows)
-        return in_bands(open_session(queue, images.device_arrays([picture])), picture, job, report, sink=sink)
+    def __init__(self, queue: CommandQueue | None) -> None:
+        self._queue = queue
 
+    def map(self, job: Map, image: ImageLike, *, out: Any, about: About, memory: Any, report: Progress) -> Any:
+        """Return a job's result: on the device for a device array, else on the host, or `out` with it."""
+        with writing(out, about) as sink:
+            picture = images.read_parts(image, memory=memory, max_bits=job.max_bits, takes_rows=job.takes_rows)
+            return in_bands(open_session(self._queue, images.device_arrays([picture])), picture, job, report, sink=sink)
 
-def reduce(
-    job: Reduce,
-    image: Any,
-    *,
-    queue: CommandQueue | None = None,
-    progress: ProgressCallback | None = None,
-    memory: Any = None,
-    argument: str = "image",
-) -> Any:
-    """Return a reduction's value for an image; Dask arrays, alone or with other images, are reduced by workers."""
-    report = Progress(params.callback("progress", progress))
-    collection = executor_of(image)
-    if collection is not None:
-        return collection.reduce(job, image, queue, report, argument)
-    picture = images.read_parts(image, memory=memory, argument=argument, max_bits=job.max_bits)
-    session = open_session(queue, images.device_arrays([picture]))
-    return job.finish(state_of(session, [picture], job, report))
+    def reduce(self, job: Reduce, image: ImageLike, *, memory: Any, report: Progress, argument: str) -> Any:
+        """Return a reduction's value for an image."""
+        picture = images.read_parts(image, memory=memory, argument=argument, max_bits=job.max_bits)
+        session = open_session(self._queue, images.device_arrays([picture]))
+        return job.finish(state_of(session, [picture], job, report))
+
+    def fetch(self, result: Any, report: Progress) -> Any:  # noqa: ARG002
+        """Return a result, which is in this process."""
+        return result
 
 
 def state_of(session: Session, pictures: Sequence[Picture], job: Reduce, report: Progress) -> Any:
@@ -89,12 +68,6 @@ def state_of(session: Session, pictures: Sequence[Picture], job: Reduce, report:
                 states = states if steps.value is not None else [job.merge(states)]
                 report.report(row1, sent[0].height)
             return states[0] if steps.value is None else steps.value()
-
-
-def here(result: Any, progress: ProgressCallback | None) -> Any:
-    """Return a result in this process, with the values of a lazy one computed."""
-    executor = executor_of(result)
-    return result if executor is None else executor.here(result, Progress(progress))
 
 
 def in_bands(

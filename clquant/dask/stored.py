@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
-from clquant.flow.executors import dask_executor
+from clquant.dask.codec import PIXELS_AT_ONCE
+from clquant.dask.parts import read_later
 from clquant.images import files
 from clquant.runtime import ClquantError, FormatError, InvalidType
 from clquant.vq.codec import VQCodec
 from clquant.vq.coding.bands import BandLayout
-from clquant.vq.container import clvq_format, writing
+from clquant.vq.container import clvq_format
 from clquant.vq.container.pipes import opened
 from clquant.vq.container.reading import codebook_of
 
@@ -60,8 +61,8 @@ def decompressed(
         codebook_of(reader, own)
     shape = header.shape if header.channels == 1 else (*header.shape, header.channels)
     high = BandLayout(*header.table_shape).rows * header.block.rows
-    rows = high * max(writing.PIXELS_AT_ONCE // (high * shape[1]), 1)
-    return dask_executor().read_later(partial(_decoded_rows, name, own, most), shape, np.uint8, [rows, shape[1]])
+    rows = high * max(PIXELS_AT_ONCE // (high * shape[1]), 1)
+    return read_later(partial(_decoded_rows, name, own, most), shape, np.uint8, [rows, shape[1]])
 
 
 def _decoded_rows(path: str, codec: VQCodec, max_pixels: int, place: tuple[slice, ...]) -> npt.NDArray[np.uint8]:

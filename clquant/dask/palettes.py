@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from clquant import flow, params
+from clquant import flow, one_call, params
+from clquant.dask.reductions import reduce
 from clquant.estimator import learned_by, weights_of
+from clquant.histogram.color_histogram import ColorHistogram
 from clquant.histogram.device_counts import added
 from clquant.histogram.reduction import Colors, Counts, addable, histogram_from
-from clquant.palette.target_quality import FewestColors, Trial, fit_quality, trial_of
-from clquant.runtime import DeviceMemoryError, InvalidArgument, ProgressCallback
+from clquant.palette import target_quality
+from clquant.palette.target_quality import FewestColors, Trial, trial_of
+from clquant.runtime import DeviceMemoryError, InvalidArgument, Progress, ProgressCallback
 
 
 class Learned(Colors):
@@ -39,7 +42,7 @@ class Learned(Colors):
         return learned_by(copy.copy(self.engine).fit(list(images)))
 
 
-def fit_collections(
+def fit(
     engine: Any,
     images: Any,
     y: Any = None,
@@ -67,11 +70,44 @@ class FewestOfCollections(FewestColors):
             raise InvalidArgument("sample_weight is given with a Dask array; allowed: with images in memory")
         if any(getattr(one, "dtype", None) == np.uint16 for one in given):
             raise InvalidArgument("images has a Dask array of uint16; allowed in fit_quality: 8 bits")
-        fit = partial(self.engine.fit, given)
+        refit = partial(self.engine.fit, given)
         if hasattr(self.engine, "fit_histogram"):
             counts = flow.reduce(Colors(), given, queue=None, argument="images")
-            fit = partial(self.engine.fit_histogram, counts)
-        yield trial_of(self.engine, fit, given)
+            refit = partial(self.engine.fit_histogram, counts)
+        yield trial_of(self.engine, refit, given)
 
 
-fit_quality_of_collections = partial(fit_quality, search=FewestOfCollections)
+def fit_quality(engine: Any, images: Any, **given: Any) -> Any:
+    """Fit an engine like its `fit_quality`, with colours that are counted once."""
+    return target_quality.fit_quality(engine, images, **given, search=FewestOfCollections)
+
+
+def dominant_colors(image: Any, count: int = 5, **given: Any) -> list[one_call.DominantColor]:
+    """Find the colours like `clquant.dominant_colors`; workers count the pixels of each."""
+    learner = one_call.learner_of_few(count, **given)
+    counts: Any = np.bincount(learner.fit_predict(image).ravel(), minlength=len(learner.palette_))
+    return one_call.by_frequency(learner, counts.compute())
+
+
+def histogram(images: Any) -> ColorHistogram:
+    """The colour histogram of a Dask array, or of several pictures that workers read.
+
+    Parameters
+    ----------
+    images : dask.array.Array, Files, or list or tuple of these, of paths or of lazy pictures
+        Paths must name the same files on every worker.
+
+    Returns
+    -------
+    ColorHistogram
+        The same bits as of one process, whatever the workers, the chunks and their order.
+
+    Raises
+    ------
+    InvalidArgument
+        If there are none, or an array is no picture.
+    FileError
+        If a worker cannot read one.
+    """
+    found: ColorHistogram = reduce(Colors(), images, None, Progress(None))
+    return found
