@@ -88,9 +88,6 @@ def jobs(queue: runtime.CommandQueue, rgb: Picture) -> dict[str, Job]:
         found[f"VQ decompress {4 * k}"] = partial(codec.decompress, packed)
         found[f"VQ fit {4 * k}"] = lambda k=k: clquant.VQCodec(4 * k, queue=queue).fit(gray)
     sixteen = clquant.KMeansPalette(16, queue=queue).fit(small)
-    low_bytes = np.random.default_rng(0).integers(0, 256, rgb.shape, np.uint16)
-    deep = rgb * np.uint16(256) + low_bytes
-    found["k-means fit 256, 16 bits"] = lambda: clquant.KMeansPalette(256, queue=queue).fit(deep)
     found["k-means many icons"] = lambda: clquant.KMeansPalette(16, queue=queue).fit_many(icons)
     found["search 16"] = partial(sixteen.predict, small, "search")
     found["spatial fit 16"] = lambda: clquant.SpatialPalette(16, queue=queue).fit(small)

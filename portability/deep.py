@@ -25,12 +25,10 @@ def deep(height: int, width: int, channels: int) -> Any:
     return np.clip(values, 0, 65535).astype(np.uint16)
 
 
-def _kmeans(picture: Any, colors: int, **arguments: Any) -> Callable[[runtime.CommandQueue], Result]:
+def _counted(picture: Any) -> Callable[[runtime.CommandQueue], Result]:
     def run(queue: runtime.CommandQueue) -> Result:
-        made = clquant.KMeansPalette(colors, queue=queue, random_state=7, **arguments).fit(picture)
-        counted, counts = clquant.ColorHistogram.of(picture, queue=queue).to_arrays()
-        learned = {"colors": made.palette_.colors, "inertia": np.float64(made.inertia_)}
-        return {**learned, "indices": made.predict(picture), "counted": counted, "counts": counts}
+        colors, counts = clquant.ColorHistogram.of(picture, queue=queue).to_arrays()
+        return {"colors": colors, "counts": counts}
 
     return run
 
@@ -66,14 +64,14 @@ def _leaves(picture: Any, **arguments: Any) -> Callable[[runtime.CommandQueue], 
 _DIFFUSED = (clquant.ErrorDiffusion("stucki"), "leaky", "floyd-steinberg")
 
 SMALL_DEEP = {
-    "16 bits kmeans": _kmeans(deep(24, 28, 3), 6, max_iter=2, swap_rounds=1),
+    "16 bits count": _counted(deep(24, 28, 3)),
     "16 bits map": _mapped(deep(24, 28, 4), 40, "oklab", None, "bayer4"),
     "16 bits halftone": _halftones(deep(40, 37, 1), block_size=8),
     "16 bits quadtree": _leaves(deep(40, 37, 3)),
 }
 DEEP = {
-    "16 bits kmeans oklab": _kmeans(deep(61, 83, 3), 24, color_space="oklab"),
-    "16 bits kmeans rgba": _kmeans(deep(61, 83, 4), 16),
+    "16 bits count rgba": _counted(deep(61, 83, 4)),
+    "16 bits count gray": _counted(deep(61, 83, 1)),
     "16 bits map by cells": _mapped(deep(300, 326, 3), 256, "srgb", None, "blue-noise"),
     "16 bits map linear": _mapped(deep(41, 67, 3), 60, "linear", None, clquant.OrderedDither("bayer", size=256)),
     "16 bits diffusion": _mapped(deep(61, 83, 3), 16, "srgb", *_DIFFUSED),
@@ -83,7 +81,7 @@ DEEP = {
     "16 bits quadtree range": _leaves(deep(130, 257, 4), criterion="range", threshold=90, max_depth=6),
     "16 bits quadtree weighted": _leaves(deep(61, 83, 3), criterion="weighted", weights=[3, 6, 1]),
 }
-_IN_OKLAB = ("16 bits map", "16 bits kmeans oklab", "16 bits diffusion rgba")
+_IN_OKLAB = ("16 bits map", "16 bits diffusion rgba")
 
 
 def table_bytes(name: str) -> int:

@@ -4,17 +4,14 @@
  * one that claimed the slot. A pixel of another colour reads that pixel's colour and goes on to the next slot. Which pixel
  * stands for a colour depends on the order in which they come; the colours and their sums do not.
  *
- * Constants: CHANNELS 1, 3 or 4; BITS of the values, 16, or 8 for v that counts as 257 v; WEIGHTED 1 if every pixel has a
- * weight; RUN: pixels or slots that follow each other and are one work-item's; ALONE: see count_levels.
+ * Constants: CHANNELS 1, 3 or 4; BITS of the values, 16, or 8 for v that counts as 257 v; RUN: pixels or slots that
+ * follow each other and are one work-item's; ALONE: see count_levels.
  */
 #ifndef CHANNELS
 #define CHANNELS 3
 #endif
 #ifndef BITS
 #define BITS 16
-#endif
-#ifndef WEIGHTED
-#define WEIGHTED 0
 #endif
 #ifndef RUN
 #define RUN 16
@@ -46,9 +43,9 @@ ulong load_color(__global const Sample *pixels, size_t i)
 #endif
 }
 
-/* Adds the weight of a colour, which pixel i has, to its slot; 1 if it is the slot's first. The table has more slots than
+/* Adds the pixels of a colour, which pixel i has, to its slot; 1 if it is the slot's first. The table has more slots than
  * there are pixels, so the search ends. */
-uint add_color(__global const Sample *pixels, size_t i, ulong color, uint weight, uint mask,
+uint add_color(__global const Sample *pixels, size_t i, ulong color, uint count, uint mask,
                __global volatile uint *owners, __global uint *sums)
 {
     const ulong mixed = (color ^ color >> 29) * 0x9E3779B97F4A7C15UL;
@@ -58,16 +55,16 @@ uint add_color(__global const Sample *pixels, size_t i, ulong color, uint weight
         slot = (slot + 1) & mask;
         owner = atomic_cmpxchg(&owners[slot], 0u, (uint)i + 1);
     }
-    atomic_add(&sums[slot], weight);
+    atomic_add(&sums[slot], count);
     return owner == 0;
 }
 
 /* Adds pixels to the table; those of alpha 0 are only noted.
- * NDRange: 1-D, any size; work-items stride over runs. pixels (n, CHANNELS) Sample, n below 2^31; weights (n) uint, read if
- * WEIGHTED; owners, sums (mask + 1) uint, all 0 before, mask + 1 a power of two above n. notes[0]: weight of alpha 0, added
- * to (the host bounds the total weight); notes[1]: gets the bits PARTIAL and CLEAR; notes[2]: colours, added to. */
-__kernel void count_deep(__global const Sample *pixels, __global const uint *weights, uint n, uint mask,
-                         __global volatile uint *owners, __global uint *sums, __global uint *notes)
+ * NDRange: 1-D, any size; work-items stride over runs. pixels (n, CHANNELS) Sample, n below 2^31; owners,
+ * sums (mask + 1) uint, all 0 before, mask + 1 a power of two above n. notes[0]: pixels of alpha 0, added
+ * to (the host bounds their total); notes[1]: gets the bits PARTIAL and CLEAR; notes[2]: colours, added to. */
+__kernel void count_deep(__global const Sample *pixels, uint n, uint mask, __global volatile uint *owners,
+                         __global uint *sums, __global uint *notes)
 {
     uint transparent = 0;
     uint alphas = 0;
@@ -76,24 +73,23 @@ __kernel void count_deep(__global const Sample *pixels, __global const uint *wei
         const size_t end = min(begin + RUN, (size_t)n);
         /* Equal neighbours are counted together. */
         ulong color = load_color(pixels, begin);
-        uint weight = 0;
+        uint count = 0;
         for (size_t i = begin; i < end; i++) {
             const ulong next = load_color(pixels, i);
-            const uint own = WEIGHTED ? weights[i] : 1;
             const uint alpha = (uint)(next >> 48);
             if (alpha == 0)
-                transparent += own;
+                transparent++;
             alphas |= alpha == 0 ? CLEAR : alpha < 65535 ? PARTIAL : 0;
             if (next != color) {
-                if (weight && color >> 48)
-                    found += add_color(pixels, i - 1, color, weight, mask, owners, sums);
+                if (count && color >> 48)
+                    found += add_color(pixels, i - 1, color, count, mask, owners, sums);
                 color = next;
-                weight = 0;
+                count = 0;
             }
-            weight += own;
+            count++;
         }
-        if (weight && color >> 48)
-            found += add_color(pixels, end - 1, color, weight, mask, owners, sums);
+        if (count && color >> 48)
+            found += add_color(pixels, end - 1, color, count, mask, owners, sums);
     }
     if (transparent)
         atomic_add(&notes[0], transparent);
@@ -104,21 +100,19 @@ __kernel void count_deep(__global const Sample *pixels, __global const uint *wei
 }
 
 /* Counts the levels of gray pixels.
- * NDRange: 1-D, any size; work-items stride over runs. pixels (n) Sample; weights (n) uint, read if WEIGHTED; counts
+ * NDRange: 1-D, any size; work-items stride over runs. pixels (n) Sample; counts
  * (copies, 65536) uint, added to; each work-group adds to one copy, with ALONE (1) nobody else to it. */
-__kernel void count_levels(__global const Sample *pixels, __global const uint *weights, uint n, uint copies,
-                           __global uint *counts)
+__kernel void count_levels(__global const Sample *pixels, uint n, uint copies, __global uint *counts)
 {
     __global uint *own = counts + ((size_t)(get_group_id(0) % copies) << 16);
     for (size_t begin = (size_t)get_global_id(0) * RUN; begin < n; begin += (size_t)get_global_size(0) * RUN) {
         const size_t end = min(begin + RUN, (size_t)n);
         for (size_t i = begin; i < end; i++) {
             const uint level = (uint)WIDE(pixels[i]);
-            const uint weight = WEIGHTED ? weights[i] : 1;
 #if ALONE
-            own[level] += weight;
+            own[level]++;
 #else
-            atomic_add(&own[level], weight);
+            atomic_inc(&own[level]);
 #endif
         }
     }

@@ -24,6 +24,8 @@ from clquant.runtime import DeviceMemoryError, InvalidArgument, Progress, Progre
 class Learned(Colors):
     """A reduction to the attributes that an engine learns from the colours of pictures; the engine is unchanged."""
 
+    max_bits = 8
+
     def __init__(self, engine: Any) -> None:
         self.engine = engine
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from clquant.histogram.counts import CLEAR, PARTIAL
-from clquant.histogram.merging import MAX_NARROW, HostCounts, checked_total, codes_of, merged, summed
-from clquant.histogram.portions import Portion, portions
+from clquant.histogram.merging import MAX_NARROW, HostCounts, checked_total, codes_of, summed
+from clquant.histogram.portions import portions
 from clquant.images import Picture
 from clquant.runtime import Buffer, Scope, Session
 
@@ -27,49 +26,39 @@ _SLOTS_PER_PIXEL = 2
 _LEVELS, _MAX_LEVEL_COPIES, _MAX_GRAY_BAND = 1 << 16, 16, 1 << 28
 
 
-def count_deep(
-    session: Session, pictures: Sequence[Picture], weights: Sequence[npt.NDArray[np.unsignedinteger]] | None = None
-) -> HostCounts:
-    """Count the colours of pictures from 16 bits a value; v of 8 bits counts as 257 v."""
-    return merged(list(deep_parts(session, pictures, weights)))
+def deep_parts(session: Session, pictures: Sequence[Picture]) -> Iterator[HostCounts]:
+    """Count the colours of pictures from 16 bits a value, a band at a time; v of 8 bits counts as 257 v.
 
-
-def deep_parts(
-    session: Session, pictures: Sequence[Picture], weights: Sequence[npt.NDArray[np.unsignedinteger]] | None = None
-) -> Iterator[HostCounts]:
-    """Count like `count_deep`, a band of the pictures at a time; the last part says what alpha there is."""
+    The last part says what alpha there is.
+    """
     checked_total(sum(p.pixels for p in pictures))
-    for portion in portions(session, pictures, weights, MAX_NARROW):
-        for part in _parts(session, portion):
-            yield part.shifted(portion.shift)
+    for portion in portions(session, pictures, None, MAX_NARROW):
+        yield from _parts(session, portion.pictures)
 
 
 def _bands(
-    session: Session, portion: Portion, gray: bool, most: int, unweighted: Buffer
-) -> Iterator[tuple[Scope, Picture, int, Buffer, Buffer]]:
-    """Yield scope, picture, number, values and weights of the pixels of bands: of gray pictures, or of the others."""
-    for i, picture in enumerate(portion.pictures):
+    session: Session, pictures: Sequence[Picture], gray: bool, most: int
+) -> Iterator[tuple[Scope, Picture, int, Buffer]]:
+    """Yield scope, picture, number and values of the pixels of bands: of gray pictures, or of the others."""
+    for picture in pictures:
         rows = max(most // picture.width, 1)
         for row0 in range(0, picture.height if (picture.channels == 1) is gray else 0, rows):
             row1 = min(row0 + rows, picture.height)
             with session.scope() as scope:
-                pixels, weights = picture.upload(session, scope, row0, row1), unweighted
-                if portion.weights is not None:
-                    weights = scope.upload(np.ascontiguousarray(portion.weights[i][row0:row1]))
-                yield scope, picture, (row1 - row0) * picture.width, pixels, weights
+                yield scope, picture, (row1 - row0) * picture.width, picture.upload(session, scope, row0, row1)
 
 
-def _parts(session: Session, portion: Portion) -> Iterator[HostCounts]:
-    """Count a portion, whose counts fit 32 bits."""
-    if any(picture.channels == 1 for picture in portion.pictures):
-        yield _levels(session, portion)
+def _parts(session: Session, pictures: Sequence[Picture]) -> Iterator[HostCounts]:
+    """Count pictures whose counts fit 32 bits."""
+    if any(picture.channels == 1 for picture in pictures):
+        yield _levels(session, pictures)
     # Slots are up to twice as many as asked for, of 4 bytes in each of two buffers.
     most = min(MAX_BAND, session.limits.max_alloc // (8 * _SLOTS_PER_PIXEL))
     with session.scope() as outer:
         notes, before = outer.zeros(4 * NOTES), 0
-        for scope, picture, count, pixels, weights in _bands(session, portion, False, most, notes):
-            constants = {"CHANNELS": picture.channels, "BITS": picture.bits, "WEIGHTED": int(weights is not notes)}
-            after, colors, counts = _count_band(session, scope, constants, count, pixels, weights, notes, before)
+        for scope, picture, count, pixels in _bands(session, pictures, False, most):
+            constants = {"CHANNELS": picture.channels, "BITS": picture.bits}
+            after, colors, counts = _count_band(session, scope, constants, count, pixels, notes, before)
             if after > before:
                 values = session.download(colors, after - before, np.uint64).view(np.uint16).reshape(-1, 4)
                 numbers = session.download(counts, after - before, np.uint32).astype(np.uint64)
@@ -80,21 +69,20 @@ def _parts(session: Session, portion: Portion) -> Iterator[HostCounts]:
     yield HostCounts(none, none, transparent, partial, clear)
 
 
-def _levels(session: Session, portion: Portion) -> HostCounts:
-    """Count the gray pictures of a portion."""
+def _levels(session: Session, pictures: Sequence[Picture]) -> HostCounts:
+    """Count the gray ones of pictures."""
     limits = session.limits
     on_cpu = limits.has_lanes()
     copies, run = (min(limits.compute_units, _MAX_LEVEL_COPIES), _RUN_ON_CPUS) if on_cpu else (1, 1)
     with session.scope() as outer:
         counters = outer.zeros(4 * copies * _LEVELS)
-        bands = _bands(session, portion, True, min(_MAX_GRAY_BAND, limits.max_alloc // 4), counters)
-        for _, picture, count, pixels, weights in bands:
-            constants = {"CHANNELS": 1, "BITS": picture.bits, "WEIGHTED": int(weights is not counters)}
+        for _, picture, count, pixels in _bands(session, pictures, True, min(_MAX_GRAY_BAND, limits.max_alloc // 4)):
+            constants = {"CHANNELS": 1, "BITS": picture.bits}
             program = session.program("histogram/deep_counting.cl", **constants, RUN=run, ALONE=int(on_cpu))
             kernel = program.kernel("count_levels")
             group = 1 if on_cpu else session.work_group_size(kernel, session.tuned("counting.group"))
             items = min(-(-count // run), copies if on_cpu else session.tuned("counting.work_items"))
-            session.launch(kernel, items, group, pixels, weights, np.uint32(count), np.uint32(copies), counters)
+            session.launch(kernel, items, group, pixels, np.uint32(count), np.uint32(copies), counters)
         counted = session.download(counters, (copies, _LEVELS), np.uint32).sum(axis=0, dtype=np.uint64)
     levels = np.flatnonzero(counted).astype(np.uint16)
     opaque = np.full_like(levels, 65535)
@@ -107,7 +95,6 @@ def _count_band(
     constants: dict[str, int],
     count: int,
     pixels: Buffer,
-    weights: Buffer,
     notes: Buffer,
     before: int,
 ) -> tuple[int, Buffer, Buffer]:
@@ -120,7 +107,7 @@ def _count_band(
     group = session.work_group_size(kernel, session.tuned("counting.group"))
     items = min(-(-count // run), session.tuned("counting.work_items"))
     table = np.uint32(slots - 1), owners, sums
-    session.launch(kernel, items, group, pixels, weights, np.uint32(count), *table, notes)
+    session.launch(kernel, items, group, pixels, np.uint32(count), *table, notes)
     after = int(session.download(notes, NOTES, np.uint32)[2])
     n = after - before
     colors, counts = scope.empty(8 * n), scope.empty(4 * n)

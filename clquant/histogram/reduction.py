@@ -21,9 +21,9 @@ class Colors(flow.Reduce):
     """The colours of pictures and how many pixels have each."""
 
     def gather(self, images: Sequence[Any], state_of: Callable[[Any], Any]) -> Counts:  # noqa: ARG002
-        """Count images, those of 8 bits a value together."""
+        """Count images by at most `max_bits` a value, those of 8 bits together."""
         if any(isinstance(image, str | os.PathLike) and os.path.isdir(image) for image in images):
-            return ColorHistogram.of(images)
+            return ColorHistogram.of(images, max_bits=self.max_bits)
         found: list[Counts] = []
 
         def count(group: dict[int, Picture]) -> None:
@@ -34,7 +34,7 @@ class Colors(flow.Reduce):
             found.append(ColorHistogram.of([picture]))
 
         def read_one(image: Any, argument: str) -> Picture:
-            return read_parts(image, argument=argument, max_bits=16)
+            return read_parts(image, argument=argument, max_bits=self.max_bits)
 
         read_in_groups(images, lambda picture: picture.lazy is None and picture.bits == 8, count, alone, read_one)
         return self.merge(found)

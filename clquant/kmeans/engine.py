@@ -20,7 +20,6 @@ from clquant.images import (
     is_read_in_parts,
     lazy,
     materialize,
-    read,
     read_many,
 )
 from clquant.images.batches import listed, read_in_groups, session_of
@@ -30,7 +29,7 @@ from clquant.palette.engine import PaletteEngine
 from clquant.palette.target_quality import Trial, mean_shown_error
 from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, Scope, Session, open_session
 
-# Modules for 16-bit and lazy pictures and `fit_many` are imported at their use: the command starts without them.
+# Modules for lazy pictures and `fit_many` are imported at their use: the command starts without them.
 if TYPE_CHECKING:
     from clquant.histogram.color_histogram import ColorHistogram
     from clquant.histogram.counts import ColorCounts
@@ -92,14 +91,13 @@ class KMeansPalette(PaletteEngine):
         Sum over the pixels of weight times squared distance to the nearest palette colour, in the units of the colour
         space.
     n_iter_ : int
-        Steps of Lloyd's algorithm over all colours; 0 where the palette is exact, or the best there is. Of 16-bit
-        pictures those over 8-bit and over 16-bit values together.
+        Steps of Lloyd's algorithm over all colours; 0 where the palette is exact, or the best there is.
 
     Notes
     -----
     Ties go to the lowest index; means are rounded half up to 1/8 of an 8-bit step, and to whole 8-bit colours
-    at the end. A center that loses all its points takes half of a cluster of more than mean inertia. 16-bit pictures
-    are fitted by their 8-bit values first, then by steps over all 16 bits (see `clquant.kmeans.deep_fit`).
+    at the end. A center that loses all its points takes half of a cluster of more than mean inertia. Of 16-bit pictures
+    v counts as round(v / 257): entries have 8 bits.
 
     The steps are those of S. P. Lloyd, "Least squares quantization in PCM", 1982, and of the tutorial "K-Means
     with OpenCL"; the start is D. Arthur, S. Vassilvitskii, "k-means++: the advantages of careful seeding", 2007.
@@ -194,22 +192,8 @@ class KMeansPalette(PaletteEngine):
         from clquant.images.dark_values import warned_once
 
         with warned_once():
-            if all(is_read_in_parts(source) for source in given):
-                pictures = read_many(sources, memory=memory, max_bits=16)
-                if any(picture.bits == 16 and picture.channels > 1 for picture in pictures):
-                    return self._fit_lazy(pictures, progress, memory)
-            counted = ColorHistogram.of(sources, queue=self.queue, progress=progress, memory=memory)
+            counted = ColorHistogram.of(sources, queue=self.queue, progress=progress, memory=memory, max_bits=8)
             return self.fit_histogram(counted, progress=progress)
-
-    def _fit_lazy(self, pictures: Sequence[Picture], progress: ProgressCallback | None, memory: Any) -> KMeansPalette:
-        """Fit lazy pictures, some of 16 bits a value: their colours may be too many to count."""
-        from clquant.histogram.color_histogram import ColorHistogram, counts_of
-        from clquant.kmeans.deep_fit import fit_lazy
-
-        given, report = KMeansParams.of(self), Progress(params.callback("progress", progress))
-        narrow = [picture.narrowed() for picture in pictures]
-        counts = counts_of(ColorHistogram.of(narrow, queue=self.queue, progress=progress, memory=memory, max_bits=8))
-        return self._keep(fit_lazy(Fit(given, open_session(self.queue), report), pictures, counts))
 
     def _check(self) -> None:
         KMeansParams.of(self)
@@ -229,15 +213,11 @@ class KMeansPalette(PaletteEngine):
     def _fitted(self, images: Any, sample_weight: Any, progress: ProgressCallback | None) -> Fitted:
         given, sources = KMeansParams.of(self), materialize(images)
         report = Progress(params.callback("progress", progress))
-        pictures = read_many(sources, max_bits=16)
+        pictures = read_many(sources)
         weights, unit = checked_weights(sample_weight, pictures, sources)
         session = open_session(self.queue, device_arrays(pictures))
-        fit = Fit(given, session, report, unit)
-        if any(picture.bits == 16 for picture in pictures):
-            from clquant.kmeans.deep_fit import fit_pictures
-
-            return fit_pictures(fit, pictures, weights)
-        return fit.run(functools.partial(count_colors, session, pictures=pictures, weights=weights))
+        count = functools.partial(count_colors, session, pictures=pictures, weights=weights)
+        return Fit(given, session, report, unit).run(count)
 
     def _fit_counts(self, count: Callable[[Session, Scope], ColorCounts]) -> KMeansPalette:
         """`fit_histogram` of counts that a device has."""
@@ -292,21 +272,16 @@ class KMeansPalette(PaletteEngine):
         """
         from clquant.histogram.color_histogram import counts_of
 
-        given, counts = KMeansParams.of(self), counts_of(histogram, max_bits=16)
+        given, counts = KMeansParams.of(self), counts_of(histogram)
         report = Progress(params.callback("progress", progress))
-        fit = Fit(given, open_session(self.queue), report)
-        if counts.bits == 8:
-            return self._keep(fit.run(counts.upload))
-        from clquant.kmeans.deep_fit import fit_counts
-
-        return self._keep(fit_counts(fit, counts))
+        return self._keep(Fit(given, open_session(self.queue), report).run(counts.upload))
 
     @flow.verb
     def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:
         """An independent palette for each image; `palette_` is left alone.
 
         Small images (without alpha, at most 2^14 pixels each; device arrays as well, whose few pixels are gathered by
-        way of the host; of 8 bits per value) are fitted thousands at a time, a work-group each: by
+        way of the host) are fitted thousands at a time, a work-group each: by
         several starts of k-means++ and Lloyd steps over the means of the cells of a grid (see
         `clquant.kmeans.small_images`), whatever `n_init`, `max_iter`, `tol` and `swap_rounds` say. The others, and all
         where `init`, `color_space` or `color_format` is not the default or `n_colors` is over 256, are fitted by `fit`.
@@ -348,10 +323,7 @@ class KMeansPalette(PaletteEngine):
             report.report(len(found), len(sources))
 
         def joins(picture: Picture) -> bool:
-            return rules.batched and picture.bits == 8 and fits(picture)
+            return rules.batched and fits(picture)
 
-        def read_one(source: ImageLike, argument: str) -> Picture:
-            return read(source, argument=argument, max_bits=16)
-
-        read_in_groups(sources, joins, together, alone, read_one)
+        read_in_groups(sources, joins, together, alone)
         return [found[i] for i in range(len(sources))]

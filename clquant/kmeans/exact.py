@@ -2,10 +2,8 @@
 
 Gray levels lie on a line, so that the pixels of an entry are a run of neighbouring levels and dynamic programming finds
 the best runs: X. Wu, "Optimal quantization by matrix searching", Journal of Algorithms 12 (1991); H. Wang, M. Song,
-"Ckmeans.1d.dp: optimal k-means clustering in one dimension by dynamic programming", The R Journal 3 (2011). Levels of
-16 bits are too many for that; what two neighbouring entries cost between them depends on no other entry, so that it
-finds the best of the 256 there are. With one colour more than entries, exactly two share an entry, and all pairs are
-compared.
+"Ckmeans.1d.dp: optimal k-means clustering in one dimension by dynamic programming", The R Journal 3 (2011). With
+one colour more than entries, exactly two share an entry, and all pairs are compared.
 
 Inertia is that of 8-bit entries, so their rounding is part of what is minimized.
 """
@@ -29,8 +27,6 @@ MAX_MERGE_COLORS = 2048
 _CHUNK = 1 << 12
 # The relative error that a float64 estimate of a cost may have.
 _SLACK = 1e-9
-# Sums below it are taken in 64 bits, others in whole numbers of any size.
-_MAX_INT64 = 2**62
 
 
 def are_gray(colors: Colors) -> bool:
@@ -86,43 +82,6 @@ def best_runs(cost: npt.NDArray[Any], k: int) -> list[int]:
     for run in range(k - 1, -1, -1):
         ends.append(int(begins[run, ends[-1]]))
     return ends[::-1]
-
-
-def best_grays(
-    levels: npt.NDArray[np.uint16], weights: npt.NDArray[np.unsignedinteger], k: int, space: Space
-) -> npt.NDArray[np.uint8]:
-    """Return the k 8-bit grays of the lowest inertia for 16-bit levels, (k,) ascending."""
-    # `levels` are distinct and ascending, `weights` above 0. Ties go to the lowest last entry, and so on. In OKLab,
-    # where grays lie on a line but for rounding, the result is nearly the best.
-    places = _on_the_line(levels, space)
-    entries = _on_the_line(np.arange(256, dtype=np.uint16) * np.uint16(257), space)
-    # More than any choice costs.
-    most = int(weights.sum(dtype=np.uint64)) * (max(int(places[-1]), int(entries[-1])) + 1) ** 2
-    dtype = np.int64 if 8 * most < _MAX_INT64 else object
-    where: npt.NDArray[Any] = places.astype(dtype)
-    sums = [np.append(np.zeros(1, dtype), np.cumsum(weights.astype(dtype) * where**power)) for power in range(3)]
-
-    def costs(begin: Int, end: Int, entry: Int) -> npt.NDArray[Any]:
-        """Costs of the levels `begin` to `end` - 1 with an entry; arrays that broadcast."""
-        mass, moment, square = (passed[end] - passed[begin] for passed in sums)
-        given: npt.NDArray[Any] = entry.astype(dtype)
-        costs: npt.NDArray[Any] = square - 2 * given * moment + given * given * mass
-        return costs
-
-    first = np.searchsorted(places, entries)
-    middle = np.searchsorted(places, (entries[:, None] + entries) // 2, side="right")
-    # From an entry to the next one, and from before the first to behind the last.
-    between: npt.NDArray[Any] = np.full((258, 258), 2 * most, dtype)
-    between[1:257, 1:257] = costs(first[:, None], middle, entries[:, None]) + costs(middle, first, entries)
-    between[np.tri(258, dtype=bool)] = most
-    between[0, 1:257] = costs(np.zeros_like(first), first, entries)
-    between[1:257, 257] = costs(first, np.full_like(first, len(places)), entries)
-    return (np.array(best_runs(between, k + 1)[1:-1]) - 1).astype(np.uint8)
-
-
-def _on_the_line(levels: npt.NDArray[np.uint16], space: Space) -> Int:
-    """The first coordinate of grays, which ascends with them."""
-    return space.coordinates(np.repeat(levels[:, None], 3, axis=1))[:, 0].astype(np.int64)
 
 
 def merged_pair(colors: Colors, weights: npt.NDArray[np.unsignedinteger], space: Space) -> Colors:

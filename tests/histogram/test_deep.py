@@ -1,4 +1,4 @@
-"""Counts of 16-bit colours: equal to a count pixel by pixel, whatever the bands, weights and order; files."""
+"""Counts of 16-bit colours: equal to a count pixel by pixel, whatever the bands and order; files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import clquant
 from clquant import ColorHistogram, images
 from clquant.histogram import deep_counting, file, merging
 from clquant.histogram.counting import count_colors
-from clquant.histogram.deep_counting import count_deep
 from clquant.histogram.merging import HostCounts
 from clquant.runtime import CommandQueue, InvalidArgument, open_session
 
@@ -28,19 +27,18 @@ def picture(rng: np.random.Generator, shape: tuple[int, ...], levels: int = 40) 
     return pixels
 
 
-def expected(pictures: list[np.ndarray], weights: list[np.ndarray] | None = None) -> dict[tuple[int, ...], int]:
+def expected(pictures: list[np.ndarray]) -> dict[tuple[int, ...], int]:
     """Colours and their counts, pixel by pixel."""
     counts: dict[tuple[int, ...], int] = {}
-    for which, one in enumerate(pictures):
+    for one in pictures:
         wide = one.astype(np.int64) * (257 if one.dtype == np.uint8 else 1)
         flat = wide.reshape(-1, 1 if one.ndim == 2 else one.shape[2])
-        for i, pixel in enumerate(flat.tolist()):
+        for pixel in flat.tolist():
             full = pixel * 3 if len(pixel) == 1 else pixel
             color = tuple(full) if len(full) == 4 else (*full, 65535)
-            weight = 1 if weights is None else int(weights[which].ravel()[i])
             color = color if color[3] else (0, 0, 0, 0)
-            counts[color] = counts.get(color, 0) + weight
-    return {color: count for color, count in counts.items() if count}
+            counts[color] = counts.get(color, 0) + 1
+    return counts
 
 
 def found(histogram: ColorHistogram) -> dict[tuple[int, ...], int]:
@@ -87,23 +85,6 @@ def test_differing_bits_and_places(queue: CommandQueue, rng: np.random.Generator
     assert eight + ColorHistogram.of([deep, deep], queue=queue) == both
     assert both - eight == ColorHistogram.of([deep, deep], queue=queue)
     assert eight == ColorHistogram.of(plain.astype(np.uint16) * 257, queue=queue)
-
-
-@pytest.mark.parametrize("largest", [3, 2**31])
-@pytest.mark.parametrize("channels", [3, 4])
-def test_weights(queue: CommandQueue, rng: np.random.Generator, channels: int, largest: int) -> None:
-    """The larger ones add up to more than 32 bits."""
-    pixels = picture(rng, (12, 11, channels), 5)
-    weights = rng.integers(0, largest, (12, 11)).astype(np.uint32)
-    session = open_session(queue)
-    counts = count_deep(session, [images.read(pixels, max_bits=16)], [weights])
-    solid = {color: count for color, count in expected([pixels], [weights]).items() if color[3]}
-    colors = map(tuple, merging.colors_of(counts.codes).tolist())
-    assert dict(zip(colors, counts.counts.tolist(), strict=True)) == solid
-    assert counts.total == sum(solid.values())
-    if channels == 4:
-        assert counts.transparent == int(weights[pixels[..., 3] == 0].sum())
-        assert (counts.partial, counts.clear) == (True, True)
 
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
