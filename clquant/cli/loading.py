@@ -119,11 +119,11 @@ def load(source: Source, keep_profile: bool = False, data: bytes | None = None, 
         return Loaded(picture, None, None, 1, None, False, None, place, unkept)
     data = data or piped(source)
     with picture_files.opened(source.path if data is None else data, source.shown) as (image, nbytes):
-        profile = image.info.pop("icc_profile", None) if keep_profile else None
+        profile, unkept_profile = _take_profile(image) if keep_profile else (None, ())
         frames, format, indexed = moving.about_opened(image, nbytes).count, image.format, image.mode == "P"
         # Before metadata are looked for, which decodes the pixels too but tells of no damage.
         pixels = decode.first_frame(image, nbytes, source.shown, max_bits)
-        dpi, unkept = _dpi(image), _unkept(image)
+        dpi, unkept = _dpi(image), (*unkept_profile, *_unkept(image))
     picture = images.read(np.atleast_3d(pixels), argument=source.shown, max_bits=max_bits).array
     if data is None:
         unkept = tuple(dict.fromkeys([*unkept, *unkept_by_tiff(source.path)]))
@@ -143,6 +143,16 @@ def load_still(args: argparse.Namespace, source: Source, why: str, *, keeps: boo
 def piped(source: Source) -> bytes | None:
     """Read all bytes of a pipe; None for a file."""
     return inputs.read_bytes(source) if source.piped or not os.path.isfile(source.path) else None
+
+
+def _take_profile(image: PIL.Image.Image) -> tuple[bytes | None, tuple[str, ...]]:
+    """A profile that results keep, taken from the picture, whose colours stay; or the name of one that they do not."""
+    profile = image.info.get("icc_profile")
+    if not profile or profile[16:20] == b"RGB ":
+        for name in ("icc_profile", "gamma", "chromaticity") if profile else ():
+            image.info.pop(name, None)
+        return profile, ()
+    return None, ("its ICC profile, which is not of RGB,",)
 
 
 def _unkept(image: PIL.Image.Image) -> tuple[str, ...]:

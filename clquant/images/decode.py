@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
+from clquant.images.color_profiles import Conversion, ProfileConversion, conversion_of
 from clquant.images.dark_values import warn_of_dark
-from clquant.images.deep_files import deep_colors, other_profile, turned_upright
+from clquant.images.deep_files import deep_colors, turned_upright
 from clquant.images.guards.decoder_work import hidden_pictures
 from clquant.images.picture_files import check_claim, opened
 from clquant.params import shown
@@ -98,25 +100,27 @@ def converted(image: PIL.Image.Image, argument: str, max_bits: int = 8) -> Sampl
     """The pixels of an open image; see `from_pil`."""
     if 0 in image.size:
         raise InvalidArgument(f"{argument} has the size {image.size}, so no pixels; allowed: at least one pixel")
-    deep = deep_colors(image, argument, max_bits)
+    conversion = conversion_of(image, argument)
+    deep = deep_colors(image)
     if deep is not None:
-        return to_samples(deep, argument, max_bits)
+        return to_samples(_in_srgb(deep, conversion, argument), argument, max_bits)
     key = _color_key(image)
     upright = turned_upright(image)
+    if upright.mode == "CMYK" and isinstance(conversion, ProfileConversion):
+        return np.asarray(conversion.transform.apply(upright))
     if key is not None and upright.mode in ("1", "L", "RGB"):
         upright.info["transparency"] = key
         upright = upright.convert("RGBA")
-    upright = _to_srgb(upright)
     mode = upright.mode
     if mode in ("L", "RGB", "RGBA"):
-        return np.asarray(upright)
+        return _in_srgb(np.asarray(upright), conversion, argument)
     if mode == "1":
         return np.asarray(upright.convert("L"))
     if mode.startswith("I;16") or mode == "I":
         values = np.asarray(upright).astype(np.int64)
         if values.min() < 0 or values.max() > 65535:
             raise InvalidType(f"{argument} is a PIL image of mode I with values outside 0..65535; convert it first")
-        gray = to_samples(values.astype(np.uint16), argument, max_bits)
+        gray = to_samples(_in_srgb(values.astype(np.uint16), conversion, argument), argument, max_bits)
         opaque = np.iinfo(gray.dtype).max
         return gray if key is None else np.dstack([gray, gray, gray, gray.dtype.type(opaque) * (values != key)])
     if mode == "F":
@@ -125,7 +129,7 @@ def converted(image: PIL.Image.Image, argument: str, max_bits: int = 8) -> Sampl
     transparent |= mode == "P" and getattr(upright.palette, "mode", "RGB") == "RGBA"  # as Image.quantize makes
     if mode == "La":
         upright = upright.convert("LA")
-    return np.asarray(upright.convert("RGBA" if transparent else "RGB"))
+    return _in_srgb(np.asarray(upright.convert("RGBA" if transparent else "RGB")), conversion, argument)
 
 
 # Pillow multiplies a PNG's gray values of 2 and 4 bits by these, but not the value that the file names as transparent.
@@ -150,16 +154,11 @@ def _color_key(image: PIL.Image.Image) -> Any:
     return key * _KEY_SCALES.get(str(tiles[0][3]), 1) if tiles and image.mode == "L" else key
 
 
-def _to_srgb(image: PIL.Image.Image) -> PIL.Image.Image:
-    """The picture in sRGB if it carries a profile that Pillow can convert; else as it is."""
-    profile = other_profile(image) if image.mode in ("RGB", "RGBA") else None
-    if profile is None:
-        return image
-    from PIL import ImageCms  # with LittleCMS, for the few files that want it
-
-    try:
-        return ImageCms.profileToProfile(image, profile, ImageCms.createProfile("sRGB"), outputMode=image.mode) or image
-    except MemoryError:
-        raise
-    except Exception:  # a broken profile says nothing about the colours
-        return image
+def _in_srgb(values: Samples, conversion: Conversion | None, argument: str) -> Samples:
+    """Values in sRGB, of 8 bits where a profile has no more."""
+    if conversion is None:
+        return values
+    converted = conversion.convert(values)
+    if converted.dtype != values.dtype:
+        warnings.warn(f"{argument} has 16 bits per value and a profile that is applied to 8 of them", stacklevel=4)
+    return converted

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
-import warnings
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ _SWAPPED = {
 _GRAY_ALPHA = "LA;16B"
 
 
-def deep_colors(image: PIL.Image.Image, argument: str, max_bits: int = 16) -> npt.NDArray[np.uint16] | None:
+def deep_colors(image: PIL.Image.Image) -> npt.NDArray[np.uint16] | None:
     """The 16-bit colours of a file; None if it has none, or its pixels were read before."""
     tiles: list[Any] = list(getattr(image, "tile", None) or [])
     layouts = [tile[3] if isinstance(tile[3], str) else tile[3][0] for tile in tiles if tile[3]]
@@ -43,13 +42,6 @@ def deep_colors(image: PIL.Image.Image, argument: str, max_bits: int = 16) -> np
         return _gray_with_alpha(image)
     known = len(layouts) == len(tiles) > 0 and all(layout in _SWAPPED for layout in layouts)
     if image.format not in ("PNG", "TIFF") or not known or _has_planes(image):
-        return None
-    if other_profile(image) is not None:
-        if max_bits == 16:
-            warnings.warn(
-                f"{argument} has 16 bits per value and a profile other than sRGB's: its 8 bits are converted to sRGB",
-                stacklevel=4,
-            )
         return None
     key = image.info.get("transparency")
     other = _opened_again(image)
@@ -104,17 +96,3 @@ def _has_planes(image: Any) -> bool:
 def _with_layout(tile: Any, layout: Any) -> Any:
     # Older releases of Pillow have plain tuples.
     return tile._replace(args=layout) if hasattr(tile, "_replace") else (*tile[:3], layout)
-
-
-def other_profile(image: PIL.Image.Image) -> Any:
-    """The picture's profile if it is of other colours than sRGB's, else None."""
-    profile = image.info.get("icc_profile")
-    if not profile:
-        return None
-    with contextlib.suppress(Exception):  # what is no profile says nothing about the colours
-        from PIL import ImageCms  # with LittleCMS, for the few files that want it
-
-        opened = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-        if "srgb" not in ImageCms.getProfileDescription(opened).lower():
-            return opened
-    return None

@@ -7,15 +7,15 @@ The rules, for every engine:
   round(v / 257). If no value is above 255 there is a warning. bool becomes 0 and 255; floats must lie in
   0..1 and become round(255 v), half up; other integers must lie in 0..255. Every other dtype is refused.
 - Arrays of other libraries, masked arrays, bytes and file objects: see `clquant.images.foreign`.
-- Files and PIL images: EXIF orientation is applied; an embedded ICC profile of an RGB picture is converted to sRGB
-  where Pillow can; 1, L, RGB and RGBA keep their channels, but a file of gray or RGB that names one value as
-  transparent (PNG, GIF) becomes RGBA; P becomes RGBA if it has transparency, else RGB; LA, PA, La and RGBa become RGBA;
-  CMYK, YCbCr, LAB and HSV become RGB as Pillow converts them; 32-bit modes I and F are refused unless an I picture's
-  values fit 16 bits. Of several frames the first is read; an APNG's default image that is no frame is passed over.
+- Files and PIL images: EXIF orientation is applied; colours become sRGB (`clquant.images.color_profiles`); 1, L, RGB
+  and RGBA keep their channels, but a file of gray or RGB that names one value as transparent (PNG, GIF) becomes RGBA;
+  P becomes RGBA if it has transparency, else RGB; LA, PA, La and RGBa become RGBA; CMYK, YCbCr, LAB and HSV become
+  RGB as Pillow converts them; 32-bit modes I and F are refused unless an I picture's values fit 16 bits. Of several
+  frames the first is read; an APNG's default image that is no frame is passed over.
 - 16-bit gray (in PNG, TIFF and PAM with alpha, too), and 16-bit RGB and RGBA of PNG, TIFF, PPM and PAM files, are
-  uint16 as above (see `clquant.images.tiff.substitutes` for what Pillow alone does not read so). Of colours
-  with a profile other than sRGB's, and of PIL images of 16-bit colour whose pixels were read before, the 8 bits of
-  Pillow are taken: the high byte.
+  uint16 as above (see `clquant.images.tiff.substitutes` for what Pillow alone does not read so). Of PIL images of
+  16-bit colour whose pixels were read before the 8 bits of Pillow are taken: the high byte. A profile of tables, which
+  none of 16-bit RGB and gray has as a rule, is applied to 8 bits.
 - Files are read in the formats of `clquant.images.FORMATS`, whatever their names say; others must be named, with
   `allow_formats` or in `CLQUANT_FORMATS`. More than 2^29 pixels, or more than Pillow's `MAX_IMAGE_PIXELS` allows where
   the application has set it, or than a file's bytes can hold, are refused before they are decoded.

@@ -22,9 +22,10 @@ import PIL.Image
 from clquant import params
 from clquant.executors import is_remote
 from clquant.images import decode, ome
+from clquant.images.color_profiles import ProfileConversion, is_srgb, profile_conversion
 from clquant.images.dark_values import DarkRows, warned_once
 from clquant.images.tiff import geo
-from clquant.images.tiff.directories import check_claim
+from clquant.images.tiff.directories import check_claim, profile_of
 from clquant.params import shown
 from clquant.runtime import Array, FileError, InvalidArgument
 
@@ -189,12 +190,28 @@ def opened(path: str) -> Any | None:
     """Open a zarr array or a tiled TIFF by its path, to be read lazily; None for every other path."""
     if is_store(path):
         return _zarr_array(path)
-    raster = geo.opened(path)
-    if raster is not None:
-        return raster
-    if os.path.splitext(path)[1].lower() in (".tif", ".tiff", ".btf", ".svs") and os.path.isfile(path):
-        return _tiled_tiff(path)
-    return None
+    found: Any = geo.opened(path)
+    if found is None and os.path.splitext(path)[1].lower() in (".tif", ".tiff", ".btf", ".svs"):
+        found = _tiled_tiff(path) if os.path.isfile(path) else None
+    if found is None or found.dtype not in (np.uint8, np.uint16) or found.shape[2:] not in ((), (1,), (3,), (4,)):
+        return found
+    conversion = profile_conversion(profile_of(path))
+    return found if conversion is None or is_srgb(conversion) else ConvertedRows(found, conversion)
+
+
+class ConvertedRows:
+    """A lazy picture in sRGB."""
+
+    def __init__(self, source: Any, conversion: ProfileConversion) -> None:
+        self._source, self._conversion = source, conversion
+        self.shape, self.ndim, self.chunks = source.shape, len(source.shape), getattr(source, "chunks", None)
+        self.dtype = np.dtype(source.dtype if conversion.light is not None else np.uint8)
+
+    def __getitem__(self, where: Any) -> npt.NDArray[Any]:
+        values = np.asarray(self._source[where])
+        if values.shape[2:] == (1,):
+            return self._conversion.convert(values[..., 0])[..., None]
+        return self._conversion.convert(values)
 
 
 def is_store(path: str | os.PathLike[str]) -> bool:

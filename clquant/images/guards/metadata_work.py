@@ -149,6 +149,11 @@ def _check_texts(file: BinaryIO, nbytes: int, packed: Callable[[BinaryIO], Itera
 
 def _packed(file: BinaryIO) -> Iterator[_Chunk]:
     """Each chunk of a PNG that may be packed text."""
+    return (chunk for chunk in png_chunks(file) if chunk[0] in _PACKED)
+
+
+def png_chunks(file: BinaryIO) -> Iterator[_Chunk]:
+    """Each chunk of a PNG."""
     at, kind = len(_PNG), b""
     while kind != b"IEND":
         file.seek(at)
@@ -156,8 +161,7 @@ def _packed(file: BinaryIO) -> Iterator[_Chunk]:
         if len(head) < 8:
             return
         size, kind = int.from_bytes(head[:4], "big"), head[4:]
-        if kind in _PACKED:
-            yield kind, at + 8, size
+        yield kind, at + 8, size
         at += 12 + size
 
 

@@ -16,7 +16,7 @@ _BYTES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 7: 1, 16: 8}
 _MOST_TAGS = 4096
 
 SHORT, LONG, LONG8 = 3, 4, 16
-WIDTH, HEIGHT = 256, 257
+WIDTH, HEIGHT, ICC_PROFILE = 256, 257, 34675
 # Blank tiles and those left out take the most pixels for a byte; each tile has its place, of four bytes at least.
 MAX_PIXELS_PER_BYTE = 1 << 17
 _FREE_TILES, _BYTES_PER_TILE = 4000, 4
@@ -133,6 +133,14 @@ def first_directory(path: str) -> dict[int, int]:
             return tags
     except (OSError, ValueError, struct.error):  # an empty file has no memory to map
         return {}
+
+
+def profile_of(path: str) -> bytes:
+    """The ICC profile of a TIFF's first directory; no bytes without one."""
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        directory = directory_of(data)
+        field = None if directory is None else directory.fields.get(ICC_PROFILE)
+        return b"" if field is None else field.data
 
 
 def check_claim(path: str, sides: tuple[int, int], tile: tuple[int, int]) -> None:
