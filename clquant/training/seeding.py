@@ -14,6 +14,7 @@ from clquant.training.blockset import BlockSet
 from clquant.training.lloyd import Lloyd
 from clquant.training.search import Codewords
 
+STARTS = ("k-means++", "splitting")
 RUN = 16  # blocks whose distances are added before the sums are searched
 LEVEL_STEPS = 10  # Lloyd steps between two splittings
 _EQUAL, _ANEW, _LOWER = 0, 1, 2  # modes of vq_seed_distances

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.runtime import Array, InvalidArgument, ProgressCallback, open_session
+from clquant.training.seeding import STARTS
 from clquant.vectors.base import RowQuantizer
 from clquant.vectors.codes import checked_codes, checked_numbers, code_bytes, number_dtype, pack, pack_there, unpack
 from clquant.vectors.distances import Labels
@@ -162,7 +163,7 @@ class CodeQuantizer(RowQuantizer):
             raise InvalidArgument(f"X has n_samples={source.count} rows; allowed: at least {size}, 2^n_bits")
         runs = params.integer("n_init", self.n_init, 1, 1000)
         if not isinstance(self.init, str):
-            raise InvalidArgument(f"init is {params.shown(self.init)}; allowed: 'k-means++' or 'splitting'")
+            raise InvalidArgument(f"init is {params.shown(self.init)}; allowed: {' or '.join(map(repr, STARTS))}")
         shared = {name: getattr(self, name) for name in ("init", "n_init", "max_iter", "refine", "queue")}
         return [VectorQuantizer(size, random_state=(seed + i * runs) % 2**64, **shared) for i in range(count)]
 

@@ -13,6 +13,7 @@ from clquant.images import lazy
 from clquant.runtime import Array, CommandQueue, InvalidArgument, InvalidType, Progress, ProgressCallback
 from clquant.training.blockset import MAX_WEIGHT
 from clquant.training.search import MAX_CODEBOOK
+from clquant.training.seeding import STARTS
 from clquant.training.training import Plan
 from clquant.vectors.base import RowQuantizer
 from clquant.vectors.distances import Labels
@@ -21,7 +22,7 @@ from clquant.vectors.fixed_point import FixedPoint, checked_scale, fixed_point
 from clquant.vectors.rows import RowSource, finite, read_rows, row_weights
 from clquant.vectors.saved import Arrays, State, fixed_of, fixed_state, words_of
 
-INITS, METRICS = ("k-means++", "splitting"), ("sqeuclidean", "cosine")
+METRICS = ("sqeuclidean", "cosine")
 
 
 def _weight_unit(sample_weight: Any, weights: npt.NDArray[np.uint16] | None) -> float:
@@ -280,7 +281,7 @@ class VectorQuantizer(RowQuantizer):
         weights = row_weights(sample_weight, source.count)
         metric = params.choice("metric", self.metric, METRICS)
         rounds, steps = params.integer("refine", self.refine, 0, 1000), params.integer("max_iter", self.max_iter, 1)
-        kind = params.choice("init", self.init, INITS) if isinstance(self.init, str) else None
+        kind = params.choice("init", self.init, STARTS) if isinstance(self.init, str) else None
         scale = None if self.scale is None else checked_scale(self.scale)
         with self._rows(source, memory) as rows:
             fixed = fixed_point(source, weights is not None, metric == "cosine", scale, rows.ends)
@@ -297,7 +298,7 @@ class VectorQuantizer(RowQuantizer):
 
     def _start(self, fixed: FixedPoint, size: int, components: int) -> npt.NDArray[np.integer[Any]]:
         """The codewords that `init` gives, as whole numbers."""
-        allowed = f"allowed: {', '.join(map(repr, INITS))} or finite numbers {(size, components)}, (n_codewords, d)"
+        allowed = f"allowed: {', '.join(map(repr, STARTS))} or finite numbers {(size, components)}, (n_codewords, d)"
         try:
             start = read_rows(self.init)
             if (start.count, start.components) == (size, components):

@@ -23,7 +23,7 @@ from clquant.video.shown import About, Shown
 
 DELAYS_MS = 10, 10 * gif.MAX_DELAY
 ANIMATED = ("GIF", "PNG", "WEBP")
-_SUFFIXES = {".gif": "GIF", ".png": "PNG", ".apng": "PNG", ".webp": "WEBP"}
+SUFFIXES = {".gif": "GIF", ".png": "PNG", ".apng": "PNG", ".webp": "WEBP"}
 _SPOOLED = 1 << 24  # bytes of a file for a pipe that are kept in memory
 
 # Pixels of GIF frames packed: Pillow's way, or with loss.
@@ -172,10 +172,10 @@ def sizes_differ(shapes: set[tuple[int, int]]) -> InvalidArgument:
 def animated_format_of(path: str | os.PathLike[str]) -> str:
     """The name, for `animation_bytes`, of the format that a path's suffix stands for."""
     suffix = files.path_of(path).suffix.lower()
-    if suffix not in _SUFFIXES:
-        allowed = ", ".join(_SUFFIXES)
+    if suffix not in SUFFIXES:
+        allowed = ", ".join(SUFFIXES)
         raise InvalidArgument(f"{os.fspath(path)!r}: no animation has the suffix {suffix!r}; allowed: {allowed}")
-    return _SUFFIXES[suffix]
+    return SUFFIXES[suffix]
 
 
 def _is_list(delay_ms: Any) -> bool:

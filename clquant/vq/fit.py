@@ -13,6 +13,7 @@ from clquant.training.blocks import BlockShape, Weights, check_block_shape
 from clquant.training.blockset import BlockSet
 from clquant.training.parts import LazyParts, Part
 from clquant.training.search import MAX_CODEBOOK
+from clquant.training.seeding import STARTS
 
 if TYPE_CHECKING:
     from clquant.vq.codec import VQCodec
@@ -75,7 +76,7 @@ def checked_plan(codec: VQCodec) -> tuple[training.Plan, tuple[int, int]]:
     block = check_block_shape(codec.block_shape)
     plan = training.Plan(
         size=size,
-        init=params.choice("init", codec.init, ("k-means++", "splitting")),
+        init=params.choice("init", codec.init, STARTS),
         max_iter=params.integer("max_iter", codec.max_iter, 1),
         refine=params.integer("refine", codec.refine, 0, 1000),
         seed=params.seed(codec.random_state),

@@ -20,11 +20,10 @@ from clquant.runtime import InvalidArgument
 from clquant.video.animation import Animation
 from clquant.video.frames import Frames
 from clquant.video.palettes import WAYS
-from clquant.video.writing import animated_format_of
+from clquant.video.writing import SUFFIXES, animated_format_of
 
 HELP = "make a GIF, APNG or WebP of a film, of another animation, or of pictures"
 
-SUFFIXES = (".gif", ".png", ".apng", ".webp")
 NO_DITHER = "none"
 MOST_FPS = 50
 """Of a film that names no other: players show a GIF's faster frames slowly."""
@@ -44,7 +43,7 @@ Times are exact: what is rounded in one frame is made good in the next."""
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     common.add_inputs(parser, "a film, an animation, or picture")
-    common.add_output(parser, ".gif, .png, .apng, .webp", "IN.gif beside it")
+    common.add_output(parser, ", ".join(SUFFIXES), "IN.gif beside it")
     common.add(parser, "colors", help="colours, 2 to 256 (default: 256)", default=256)
     option(parser, "--fps N", "most frames a second; of pictures, how many (25)", "everyday", type=float)
     text = "width, or width and height, in pixels"

@@ -19,6 +19,7 @@ from clquant.cli.common import STDOUT, option, shown
 from clquant.cli.inputs import Source
 from clquant.cli.outputs import Outputs, check_targets, make_folder
 from clquant.runtime import FormatError, InvalidArgument
+from clquant.training.seeding import STARTS
 from clquant.vectors import exchange, files, saved
 from clquant.vectors.base import RowQuantizer
 from clquant.vectors.code_quantizer import CodeQuantizer
@@ -79,7 +80,7 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     add("--n-bits B", "bits of a number of a code, 1 to 16 (default: 8)", "everyday", type=int)
     add("--rotation", "with --n-subspaces: rotate rows first", "everyday", choices=["opq"])
     add("--refine R", "rounds of annealed training, or 0", "everyday", type=int, default=20)
-    add("--init", "start of the training", choices=["k-means++", "splitting"], default="k-means++")
+    add("--init", "start of the training", choices=STARTS, default=STARTS[0])
     add("--n-init S", "seeds to try; the least error is kept (default: 1)", type=int, default=1)
     add("--max-iter I", "most Lloyd steps after the rounds (default: 100)", type=int, default=100)
     add("--metric", "cosine: rows are normalized first; not of codes", choices=["sqeuclidean", "cosine"])

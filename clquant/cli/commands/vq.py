@@ -23,6 +23,7 @@ from clquant.cli.loading import load_still
 from clquant.cli.outputs import Outputs, expected, full_color_kind, picture_bytes
 from clquant.quality import psnr
 from clquant.runtime import ClquantError, FileError, FormatError, InvalidArgument, NotFittedError, ProgressCallback
+from clquant.training.seeding import STARTS
 from clquant.vq import VQCodec, clvq_info
 from clquant.vq.container import clvq_format
 
@@ -87,7 +88,7 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     text = "block rows x columns in pixels (default: 4x4)"
     option(parser, "--block --block-shape PxQ", text, "everyday learns", type=common.sides)
     text = "start of the training (default: {default})"
-    option(parser, "--init", text, "learns", made, choices=["k-means++", "splitting"])
+    option(parser, "--init", text, "learns", made, choices=STARTS)
     text = "rounds of annealed training (default: {default})"
     option(parser, "--refine R", text, "everyday learns", made, type=int)
     option(parser, "--gray", "convert pictures to gray first", "everyday")

@@ -32,7 +32,6 @@ from clquant.video import animation, gif_frames, writing
 from clquant.video.ahead import Spool
 from clquant.video.shown import About
 
-ANIMATED_SUFFIXES = (".gif", ".png", ".apng", ".webp")
 STILL_SUFFIX = ".png"
 _KEPT_BYTES = 1 << 27  # of a film that is read once
 _HELD_BYTES = 1 << 30  # of films that are looked at as a whole
@@ -41,7 +40,7 @@ _HELD_BYTES = 1 << 30  # of films that are looked at as a whole
 def suffix(source: Source) -> str:
     """Choose the default suffix of a result: its input's own if that is animated or large."""
     own = os.path.splitext(source.path)[1].lower()
-    is_film = not source.piped and own in ANIMATED_SUFFIXES and _is_film(source)
+    is_film = not source.piped and own in writing.SUFFIXES and _is_film(source)
     return own if is_film else loading.suffix_of(source) or STILL_SUFFIX
 
 
@@ -56,7 +55,7 @@ def holds_frames(target: str, loaded: Loaded) -> bool:
     """Whether a result keeps its input's frames: there are several, and the format holds them."""
     if target == STDOUT:
         return loaded.is_film and loaded.format in writing.ANIMATED
-    return loaded.is_film and os.path.splitext(target)[1].lower() in ANIMATED_SUFFIXES
+    return loaded.is_film and os.path.splitext(target)[1].lower() in writing.SUFFIXES
 
 
 class Film:
@@ -242,7 +241,7 @@ def _quantized(
 def target(args: argparse.Namespace, places: Outputs) -> str:
     """Check the file of ``--animate``."""
     suffix = "" if args.output is None else os.path.splitext(args.output)[1].lower()
-    if args.output is None or (args.output != STDOUT and suffix not in ANIMATED_SUFFIXES):
+    if args.output is None or (args.output != STDOUT and suffix not in writing.SUFFIXES):
         raise InvalidArgument("--animate needs one .gif file, or .png, .apng or .webp, to write, named with -o")
     found = STDOUT if args.output == STDOUT else places.one(args.output)
     outputs.check_targets(args, [found])
