@@ -122,7 +122,7 @@ def load(source: Source, keep_profile: bool = False, data: bytes | None = None, 
         profile, unkept_profile = _take_profile(image) if keep_profile else (None, ())
         frames, format, indexed = moving.about_opened(image, nbytes).count, image.format, image.mode == "P"
         # Before metadata are looked for, which decodes the pixels too but tells of no damage.
-        pixels = decode.first_frame(image, nbytes, source.shown, max_bits)
+        pixels = decode.first_frame(image, source.shown, max_bits)
         dpi, unkept = _dpi(image), (*unkept_profile, *_unkept(image))
     picture = images.read(np.atleast_3d(pixels), argument=source.shown, max_bits=max_bits).array
     if data is None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,10 +12,11 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant.images.color_profiles import Conversion, ProfileConversion, conversion_of
+from clquant.images.composition import begins_in_part, compose
 from clquant.images.dark_values import warn_of_dark
 from clquant.images.deep_files import deep_colors, turned_upright
 from clquant.images.guards.decoder_work import hidden_pictures
-from clquant.images.picture_files import check_claim, opened
+from clquant.images.picture_files import MAX_FILE_PIXELS, opened
 from clquant.params import shown
 from clquant.runtime import FileError, InvalidArgument, InvalidType
 
@@ -74,16 +77,21 @@ def to_uint8(array: npt.NDArray[Any], argument: str) -> npt.NDArray[np.uint8]:
 
 def from_file(source: str | bytes, argument: str, max_bits: int = 8) -> Samples:
     """Read the first frame of a path or a file's bytes: (H, W) or (H, W, 3 or 4), of 16 bits if allowed and there."""
-    with opened(source, argument) as (image, nbytes):
-        return first_frame(image, nbytes, argument, max_bits)
+    with opened(source, argument) as (image, _):
+        return first_frame(image, argument, max_bits)
 
 
-def first_frame(image: PIL.Image.Image, nbytes: int, argument: str, max_bits: int = 8) -> Samples:
+def first_frame(image: PIL.Image.Image, argument: str, max_bits: int = 8) -> Samples:
     """The pixels of an opened file's first frame, which its first picture need not be; see `clquant.images`."""
-    if hidden_pictures(image):
-        image.seek(1)
-        check_claim(image, nbytes)
-    return converted(image, argument, max_bits)
+    hidden = hidden_pictures(image)
+    return next(composed(image, hidden + 1, argument, max_bits))[0] if hidden else converted(image, argument, max_bits)
+
+
+def composed(
+    image: PIL.Image.Image, count: int, argument: str, max_bits: int = 8, most: int = MAX_FILE_PIXELS
+) -> Iterator[tuple[Samples, Fraction]]:
+    """Yield the frames of an opened file's first `count` pictures, with their seconds (see `composition.compose`)."""
+    return compose(image, count, most, argument, lambda part, name: converted(part, name, max_bits))
 
 
 def from_pil(image: PIL.Image.Image, argument: str, max_bits: int = 8) -> Samples:
@@ -100,6 +108,8 @@ def converted(image: PIL.Image.Image, argument: str, max_bits: int = 8) -> Sampl
     """The pixels of an open image; see `from_pil`."""
     if 0 in image.size:
         raise InvalidArgument(f"{argument} has the size {image.size}, so no pixels; allowed: at least one pixel")
+    if begins_in_part(image):
+        return next(composed(image, 1, argument))[0]
     conversion = conversion_of(image, argument)
     deep = deep_colors(image)
     if deep is not None:

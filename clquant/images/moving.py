@@ -1,20 +1,22 @@
 """Moving pictures: the frames of animated GIF, WebP and PNG files, as their players show them.
 
-Pillow draws each frame on what the frames before left, as the file's ways of disposal and blending say. An APNG's
-default image that is no frame is left out.
+GIF and PNG are composed by `composition`, WebP by libwebp. An APNG's default image that is no frame is left out.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from clquant.images.decode import converted
+from clquant.images.composition import is_composed
+from clquant.images.decode import composed, converted
 from clquant.images.guards.decoder_work import frame_count, hidden_pictures
 from clquant.images.picture_files import MAX_FILE_PIXELS, check_claim, opened
 
@@ -25,6 +27,7 @@ LONG_FILM_PIXELS_PER_BYTE = 1 << 10
 MAX_FRAMES_PIXELS_PER_BYTE = 1 << 16
 # How long players show frames that name no time, or next to none.
 DEFAULT_DELAY_MS = 100
+_HALF = Fraction(1, 2)
 # Formats whose loops are counted from the first showing on, 0 for ever; of GIF they are repetitions.
 _REPETITIONS = {"GIF"}
 
@@ -68,6 +71,18 @@ def about_opened(image: PIL.Image.Image, nbytes: int) -> About:
     return About(max(count, 1), image.width, image.height, plays)
 
 
+def file_of(image: PIL.Image.Image) -> bytes | None:
+    """Read the file of an opened image of several frames; None of other images."""
+    file: Any = getattr(image, "fp", None)
+    if file is None or file.closed or getattr(image, "n_frames", 1) < 2:
+        return None
+    place = file.tell()
+    file.seek(0)
+    data: bytes = file.read()
+    file.seek(place)
+    return data
+
+
 def most_pixels(nbytes: int) -> int:
     """Most pixels of all frames together of a file of so many bytes."""
     return min(max(MAX_FRAMES_PIXELS, LONG_FILM_PIXELS_PER_BYTE * nbytes), MAX_FRAMES_PIXELS_PER_BYTE * nbytes)
@@ -78,6 +93,15 @@ def frames(source: str | bytes, argument: str) -> Iterator[Frame]:
     with opened(source, argument) as (image, nbytes):
         hidden, count = hidden_pictures(image), frame_count(image, nbytes)
         most = most_pixels(nbytes) if count > 1 else MAX_FILE_PIXELS
+        if is_composed(image, count):
+            if (count - hidden) * image.width * image.height > most:
+                raise ValueError(f"its {count} frames have more than {most} pixels together")
+            end = Fraction(0)
+            for shown, seconds in composed(image, count, argument, most=most):
+                own = 1000 * seconds
+                begin, end = end, end + (own if own >= 1 else DEFAULT_DELAY_MS)
+                yield Frame(shown, math.floor(end + _HALF) - math.floor(begin + _HALF))
+            return
         pixels, screen = 0, (slice(image.height), slice(image.width))
         for number in range(hidden if count > hidden else 0, count):
             image.seek(number)

@@ -144,7 +144,9 @@ _limit = _PillowLimit()
 def opened(source: str | bytes, argument: str) -> Iterator[tuple[PIL.Image.Image, int]]:
     """Open a picture whose size its bytes can hold, with the number of these; decoders' errors are `FileError`."""
     what = argument if isinstance(source, bytes) else repr(source)
-    cannot = f"cannot read {what}" if argument in (what, shown(source)) else f"{argument}: cannot read {what}"
+    cannot = (
+        f"cannot read {what}" if argument == what or argument == shown(source) else f"{argument}: cannot read {what}"
+    )
     try:
         # A pipe can be read once only, and says nothing of its length.
         if isinstance(source, str) and _is_pipe(source):

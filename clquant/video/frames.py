@@ -32,20 +32,20 @@ MOST_SECONDS = 1e6
 
 
 class _AnimatedFile:
-    """A file that Pillow reads."""
+    """A file that Pillow knows."""
 
     once, alike, ready, seconds = False, False, True, Fraction(0)
 
-    def __init__(self, path: str, damaged: bool) -> None:
-        self._path, self._damaged = path, damaged
-        about = moving.about(path, params.shown(path))
+    def __init__(self, file: str | bytes, name: str, damaged: bool) -> None:
+        self._file, self._name, self._damaged = file, name, damaged
+        about = moving.about(file, name)
         self.width, self.height, self.plays = about.width, about.height, about.plays
         self.count = self.expected = about.count
 
     def timed(self) -> Iterator[Timed]:
         end = Fraction(0)
         try:
-            for frame in moving.frames(self._path, params.shown(self._path)):
+            for frame in moving.frames(self._file, self._name):
                 begin, end = end, end + Fraction(frame.delay_ms, MILLISECONDS)
                 yield Timed(begin, end, partial(np.asarray, frame.pixels))
         except FileError as error:
@@ -207,7 +207,9 @@ def frames(
     ----------
     source : path_like, ``"-"``, or list or iterator of images
         A film (through PyAV, extra ``video``), an animated GIF, WebP or PNG, a folder of pictures in the order of
-        their names, standard input with a film that can be read from its beginning on (such as y4m), or pictures.
+        their names, standard input with a film that can be read from its beginning on (such as y4m), or pictures. Of
+        a PIL image of several frames its file is read, from the first frame on. A list or iterator's PIL images (such
+        as ``PIL.ImageSequence.Iterator``) are as Pillow composes them, which differs from browsers in GIFs.
     fps : float, optional
         Most frames a second, 0.001 to 1000: of faster ones those are left out that are over when the next may begin;
         slower ones keep their times. Pictures without times are shown so many a second, else 25.
@@ -242,6 +244,9 @@ def frames(
 def _opened(source: Any, fps: Fraction | None, start: Fraction | None, raw: Any, damaged: bool) -> _Source:
     """The source that a person named."""
     step = Fraction(DELAY_MS, MILLISECONDS) if fps is None else 1 / fps
+    if isinstance(source, PIL.Image.Image):
+        file = moving.file_of(source)
+        return _Pictures([source], step) if file is None else _AnimatedFile(file, params.shown(source), damaged)
     if not isinstance(source, str | os.PathLike):
         if isinstance(source, Frames) or (isinstance(source, Iterable) and not isinstance(source, bytes)):
             return _Pictures(source, step)
@@ -256,7 +261,7 @@ def _opened(source: Any, fps: Fraction | None, start: Fraction | None, raw: Any,
     if raw is not None:
         return Film(path, params.shown(path), start, raw, damaged)
     try:
-        return _AnimatedFile(path, damaged)
+        return _AnimatedFile(path, params.shown(path), damaged)
     except FileError as error:
         if not isinstance(error.__cause__, PIL.UnidentifiedImageError):
             raise
