@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from clquant import params
 from clquant.cli import streams
-from clquant.images import files, lazy, picture_files
+from clquant.images import files, picture_files, stores
 from clquant.images.folders import PICTURE_SUFFIXES, files_below
 from clquant.runtime import ClquantError, FileError, FormatError, InvalidArgument, InvalidType
 
@@ -85,7 +85,7 @@ def expand(given: Sequence[str], suffixes: frozenset[str] = PICTURE_SUFFIXES) ->
 
 def is_folder(path: str) -> bool:
     """Whether a path is that of a folder of pictures, and not of a zarr."""
-    return os.path.isdir(path) and not lazy.is_store(path)  # `Path.is_dir` raises where a name is too long
+    return os.path.isdir(path) and not stores.is_store(path)  # `Path.is_dir` raises where a name is too long
 
 
 def read_bytes(source: Source) -> bytes:

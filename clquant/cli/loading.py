@@ -23,7 +23,7 @@ from clquant.cli.inputs import Pair, Source
 from clquant.cli.outputs import kind_of
 from clquant.color.formats.names import WITHOUT_ALPHA
 from clquant.color.values import WHITE, hex_texts, lay_over
-from clquant.images import decode, lazy, moving, picture_files
+from clquant.images import decode, lazy, moving, picture_files, stores
 from clquant.images.tiff import directories, geo
 from clquant.runtime import InvalidArgument
 
@@ -113,7 +113,7 @@ def unkept_by_tiff(path: str) -> tuple[str, ...]:
 
 def load(source: Source, keep_profile: bool = False, data: bytes | None = None, max_bits: int = 8) -> Loaded:
     """Load an input's picture with its metadata."""
-    if data is None and not source.piped and (lazy.is_store(source.path) or geo.is_geotiff(source.path)):
+    if data is None and not source.piped and (stores.is_store(source.path) or geo.is_geotiff(source.path)):
         picture = images.read(source.path, argument=source.shown, max_bits=max_bits).array
         place, unkept = geo.place_tags(source.path), unkept_by_tiff(source.path)
         return Loaded(picture, None, None, 1, None, False, None, place, unkept)
@@ -196,7 +196,7 @@ def suffix_of(source: Source) -> str | None:
     """Return the default suffix of the result of a zarr, GeoTIFF or large TIFF; None for other inputs."""
     if source.piped:
         return None
-    if lazy.is_store(source.path):
+    if stores.is_store(source.path):
         return ZARR
     if geo.is_geotiff(source.path):
         return ".tif" if geo.is_installed() else None

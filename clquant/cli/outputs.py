@@ -20,7 +20,7 @@ from clquant.color.formats import registry as palette_files
 from clquant.color.formats.embedded import identifier
 from clquant.color.formats.names import OWN, SOURCES, WITHOUT_ALPHA, by_pillow, format_of, format_of_suffix
 from clquant.color.values import WHITE, lay_over
-from clquant.images import files, lazy
+from clquant.images import files, stores
 from clquant.images.folders import PICTURE_SUFFIXES
 from clquant.images.tiff import geo
 from clquant.runtime import FileError, InvalidArgument
@@ -83,7 +83,7 @@ class Outputs:
             return STDOUT
         if output is None:
             beside = pathlib.Path(source.path).with_name(name)
-            if not (os.path.isfile(source.path) or lazy.is_store(source.path)) or beside.parts[:2] == ("/", "dev"):
+            if not (os.path.isfile(source.path) or stores.is_store(source.path)) or beside.parts[:2] == ("/", "dev"):
                 raise InvalidArgument(f"{source.shown} is no regular file; name an output with {option}")
             return self._checked(str(beside), option, suffixes, source)
         is_folder = os.path.isdir(output) or output.endswith(("/", os.sep))
@@ -218,7 +218,7 @@ def expected(
     check_targets(args, targets)
     todo: list[Pair] = []
     for source, target in zip(sources, targets, strict=True):
-        if args.no_clobber and target != STDOUT and (os.path.isfile(target) or lazy.is_store(target)):
+        if args.no_clobber and target != STDOUT and (os.path.isfile(target) or stores.is_store(target)):
             common.note(args, f"{target} is there already: {source.relative} is left out")
         else:
             todo.append((source, target))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.flow.file_sinks import FileSink
-from clquant.images import files, lazy
+from clquant.images import files, stores
 from clquant.runtime import FileError, InvalidArgument
 
 CHUNK = 512
@@ -27,11 +27,11 @@ class ZarrSink(FileSink):
 
     def begin(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         """Create the array under its temporary name, or open that of a job to go on with."""
-        if self.path.is_file() or (self.path.is_dir() and any(self.path.iterdir()) and not lazy.is_store(self.path)):
+        if self.path.is_file() or (self.path.is_dir() and any(self.path.iterdir()) and not stores.is_store(self.path)):
             raise FileError(f"cannot write {str(self.path)!r}: it exists and is no zarr")
         self._job = self.about.fingerprint(shape, dtype)
         self._done = self._earlier() if self.about.resume else 0
-        zarr = lazy.zarr_module(f"write {str(self.path)!r}")
+        zarr = stores.zarr_module(f"write {str(self.path)!r}")
         if self._done:
             self._array = zarr.open(str(self.part), mode="r+")
             return

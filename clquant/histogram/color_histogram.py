@@ -17,7 +17,7 @@ from clquant.histogram.counting import count_colors
 from clquant.histogram.deep_counting import deep_parts
 from clquant.histogram.device_table import DeviceTable
 from clquant.histogram.merging import Codes, HostCounts, checked_total, codes_of, colors_of, is_partial, merged, summed
-from clquant.images import Picture, files, lazy, materialize, pieces, read_parts
+from clquant.images import Picture, files, lazy, materialize, pieces, read_parts, stores
 from clquant.images.batches import read_in_groups, session_of
 from clquant.images.decode import to_samples
 from clquant.images.folders import files_below
@@ -319,7 +319,7 @@ def _expanded(sources: Any) -> list[Any]:
     """The images of a job, with the files of folders in their places."""
     found: list[Any] = []
     for source in sources if isinstance(sources, list | tuple) else [sources]:
-        is_folder = isinstance(source, str | os.PathLike) and os.path.isdir(source) and not lazy.is_store(source)
+        is_folder = isinstance(source, str | os.PathLike) and os.path.isdir(source) and not stores.is_store(source)
         found += files_below(os.fsdecode(source)) if is_folder else [source]
     if not found:
         raise InvalidArgument("images is empty; allowed: at least one image")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 
-from clquant.images.lazy import is_store
+from clquant.images.stores import is_store
 from clquant.runtime import FileError
 
 STORE_SUFFIX = ".zarr"

@@ -39,7 +39,7 @@ import numpy as np
 import PIL.Image
 
 from clquant.executors import is_remote
-from clquant.images import decode, foreign, lazy
+from clquant.images import decode, foreign, lazy, stores
 from clquant.images.dark_values import warned_once
 from clquant.images.lazy import LazyRows
 from clquant.images.picture import ImageLike, Picture, device_arrays
@@ -149,7 +149,7 @@ def read(
             "where that fits, or verbs that work on chunks (fit, predict, leaves ...: docs/dask.md has them)"
         )
     try:
-        array = _to_array(source, argument, max_bits)
+        array = _to_array(source, argument, max_channels, max_bits)
         gray, channels = _check_shape(array.shape, argument, max_channels)
         height, width = array.shape[:2]
         packed = np.ascontiguousarray(array).reshape(height, width, channels)
@@ -158,7 +158,7 @@ def read(
     return Picture(height, width, channels, gray, array=packed)
 
 
-def _to_array(source: Any, argument: str, max_bits: int) -> decode.Samples:
+def _to_array(source: Any, argument: str, max_channels: int, max_bits: int) -> decode.Samples:
     # numpy.ma takes a while to import, and while another thread does so it is there without its class.
     masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
     if masked is not None and isinstance(source, masked):
@@ -168,11 +168,14 @@ def _to_array(source: Any, argument: str, max_bits: int) -> decode.Samples:
     if isinstance(source, np.ndarray):
         return decode.to_samples(source, argument, max_bits)
     if isinstance(source, str | os.PathLike):
-        stored: Any = lazy.opened(os.fsdecode(source)) if lazy.is_store(source) or geo.is_geotiff(source) else None
+        stored: Any = lazy.opened(os.fsdecode(source)) if stores.is_store(source) or geo.is_geotiff(source) else None
         if stored is not None:
             if math.prod(stored.shape[:2]) > MAX_FILE_PIXELS:
                 sides = "x".join(str(side) for side in stored.shape[1::-1])
                 raise FileError(f"{argument}: it claims {sides} pixels; allowed at once: {MAX_FILE_PIXELS}")
+            _check_shape(tuple(stored.shape), argument, max_channels)
+            nbytes = math.prod(stored.shape) * np.dtype(stored.dtype).itemsize
+            lazy.check_sizes(stored, argument, max(lazy.DEFAULT_MEMORY, nbytes))
             return decode.to_samples(lazy.values_of(stored, ..., argument), argument, max_bits)
         return decode.from_file(os.fsdecode(source), argument, max_bits)
     if isinstance(source, PIL.Image.Image):

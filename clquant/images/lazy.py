@@ -11,7 +11,6 @@ import concurrent.futures
 import math
 import os
 import re
-import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -24,10 +23,12 @@ from clquant.executors import is_remote
 from clquant.images import decode, ome
 from clquant.images.color_profiles import ProfileConversion, is_srgb, profile_conversion
 from clquant.images.dark_values import DarkRows, warned_once
+from clquant.images.stores import is_store, open_store, zarr_module
 from clquant.images.tiff import geo
-from clquant.images.tiff.directories import check_claim, profile_of
+from clquant.images.tiff.directories import profile_of
+from clquant.images.tiff.tiled import open_tiled
 from clquant.params import shown
-from clquant.runtime import Array, FileError, InvalidArgument
+from clquant.runtime import Array, ClquantError, FileError, InvalidArgument
 
 # Host memory of a job on a lazy picture, unless the caller names another bound.
 DEFAULT_MEMORY = 512 << 20
@@ -176,6 +177,8 @@ def values_of(source: Any, key: Any, argument: str) -> npt.NDArray[Any]:
     """Read rows, a rectangle or all of an array or a store."""
     try:
         return np.asarray(source[key])
+    except ClquantError:  # of a reader of this library
+        raise
     except Exception as error:  # storage fails in many ways
         raise FileError(f"{argument}: cannot read {_shown(key)}: {error}") from error
 
@@ -192,7 +195,7 @@ def opened(path: str) -> Any | None:
         return _zarr_array(path)
     found: Any = geo.opened(path)
     if found is None and os.path.splitext(path)[1].lower() in (".tif", ".tiff", ".btf", ".svs"):
-        found = _tiled_tiff(path) if os.path.isfile(path) else None
+        found = open_tiled(path) if os.path.isfile(path) else None
     if found is None or found.dtype not in (np.uint8, np.uint16) or found.shape[2:] not in ((), (1,), (3,), (4,)):
         return found
     conversion = profile_conversion(profile_of(path))
@@ -214,52 +217,9 @@ class ConvertedRows:
         return self._conversion.convert(values)
 
 
-def is_store(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is a folder with a zarr array or group."""
-    return any(os.path.exists(os.path.join(path, name)) for name in ("zarr.json", ".zarray", ".zgroup"))
-
-
-def zarr_module(job: str) -> Any:
-    """Import the package zarr, which is an extra."""
+def _zarr_array(path: str) -> Any:
+    zarr = zarr_module(f"read {path!r}")
     try:
-        import zarr
-    except ImportError as error:
-        raise FileError(f"cannot {job}: zarr is not installed (pip install clquant[large])") from error
-    return zarr
-
-
-def _zarr_array(store: Any, what: str = "") -> Any:
-    what = what or repr(store)
-    zarr = zarr_module(f"read {what}")
-    try:
-        return ome.picture_of(zarr.open(store, mode="r"), store if isinstance(store, str) else None, zarr)
-    except Exception as error:
-        raise FileError(f"cannot read {what}: {error}") from error
-
-
-def _tiled_tiff(path: str) -> Any | None:
-    """The first page in tiles of a TIFF; None for strips, which Pillow reads, and without tifffile and zarr."""
-    try:
-        import tifffile  # an extra
-        import zarr  # noqa: F401
-    except ImportError:
-        return None
-    try:
-        with tifffile.TiffFile(path) as file:
-            page: Any = file.pages[0]
-            is_plain = page.photometric.name in ("RGB", "MINISBLACK") and page.samplesperpixel != 2  # gray with alpha
-            if not page.is_tiled or not is_plain or int(page.planarconfig) != 1:
-                return None
-            sides, tile = (page.imagelength, page.imagewidth), (page.tilelength, page.tilewidth)
-            check_claim(path, sides, tile)
-            is_page = file.series[0].levels[0].shape == page.shape
-        # The first frame, or plane, is read if there are several.
-        which: dict[str, Any] = {"level": 0} if is_page else {"key": 0}
-        store: Any = tifffile.imread(path, aszarr=True, **which)
-    except FileError:
-        raise
+        return ome.picture_of(open_store(path, zarr), path, zarr)
     except Exception as error:
         raise FileError(f"cannot read {path!r}: {error}") from error
-    found = _zarr_array(store, repr(path))
-    weakref.finalize(found, store.close)
-    return found

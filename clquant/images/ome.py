@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from clquant.images.stores import open_store
+
 # The axes in versions of the format that do not name them.
 _AXES = ("t", "c", "z", "y", "x")
 
@@ -38,13 +40,13 @@ class Planes:
         return found if found.ndim == 2 else np.moveaxis(found, 0, 2)
 
 
-def picture_of(found: Any, path: str | None, zarr: Any) -> Any:
-    """The array behind what `zarr.open` gave: of a group its first level."""
+def picture_of(found: Any, path: str, zarr: Any) -> Any:
+    """The array of a store that was opened: of a group its first level."""
     is_group = not hasattr(found, "dtype")
     group = found if is_group else None
-    if not is_group and found.ndim > 3 and path is not None:
+    if not is_group and found.ndim > 3:
         above = os.path.dirname(os.path.abspath(path))
-        group = zarr.open(above, mode="r") if _is_group(above) else None
+        group = open_store(above, zarr) if _is_group(above) else None
     scales = _multiscales(group)
     if is_group:
         found = found[scales["datasets"][0]["path"] if scales else "0"]

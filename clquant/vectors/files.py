@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from clquant.images import files, lazy
+from clquant.images import files, stores
 from clquant.params import shown
 from clquant.runtime import ClquantError, FileError, FormatError, InvalidArgument
 
@@ -48,7 +48,7 @@ class CountedRows:
 
 def opened(path: pathlib.Path) -> Any:
     """The rows of a file, which are read when they are asked for; an array of any shape in a .npy or zarr."""
-    if lazy.is_store(path):
+    if stores.is_store(path):
         return _zarr(path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -85,9 +85,9 @@ def array_of(data: bytes, what: str) -> npt.NDArray[Any]:
 
 def _zarr(path: pathlib.Path) -> Any:
     name = shown(os.fspath(path))
-    zarr = lazy.zarr_module(f"read {name}")
+    zarr = stores.zarr_module(f"read {name}")
     try:
-        found = zarr.open(os.fspath(path), mode="r")
+        found = stores.open_store(os.fspath(path), zarr)
     except Exception as error:  # storage fails in many ways
         raise FileError(f"cannot read {name}: {error}") from error
     if not hasattr(found, "dtype"):
@@ -140,7 +140,7 @@ def write_header(file: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any]) -
 
 @contextlib.contextmanager
 def _written_zarr(target: pathlib.Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Iterator[Put]:
-    zarr = lazy.zarr_module(f"write {shown(os.fspath(target))}")
+    zarr = stores.zarr_module(f"write {shown(os.fspath(target))}")
     part = target.parent / f".{target.name[:40]}.{os.urandom(8).hex()}.part"
     row_bytes = max(math.prod(shape[1:]) * dtype.itemsize, 1)
     rows_per_chunk = max(1, min(max(shape[0], 1), _CHUNK_BYTES // row_bytes))

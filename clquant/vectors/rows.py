@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from clquant.executors import remote_executor
 from clquant.images.files import path_of
-from clquant.images.lazy import check_sizes
+from clquant.images.lazy import check_sizes, values_of
 from clquant.params import refuse_masked, refuse_remote, shown
 from clquant.runtime import (
     Array,
@@ -85,8 +85,8 @@ class RowSource:
 
     def raw(self, first: int, end: int) -> npt.NDArray[Any]:
         """Some rows as they are, on the host."""
-        rows = self.source[first:end]
-        rows = np.asarray(rows.get() if self.is_on_device else rows)
+        given = values_of(self.source, slice(first, end), "X") if self.is_stored else self.source[first:end]
+        rows: npt.NDArray[Any] = np.asarray(given.get() if isinstance(given, Array) else given)
         if rows.dtype != self.source.dtype or rows.shape != (min(end, self.count) - first, self.components):
             raise InvalidType(f"X gives rows {rows.shape} of {rows.dtype}; allowed: those of its own shape and dtype")
         return rows.astype(self.dtype, copy=False)

@@ -8,9 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from numcodecs.abc import Codec
 
+from clquant import params
 from clquant.runtime import FormatError, InvalidArgument
 from clquant.vq.codec import VQCodec
 from clquant.vq.container.chunks import CODEC_NAME, ChunkCoder
+from clquant.vq.container.clvq_format import MAX_PIXELS
 
 
 class ClvqNumcodec(Codec):
@@ -22,6 +24,8 @@ class ClvqNumcodec(Codec):
         A codec that holds a codebook, which is registered; or the identity of one that is (`register_codebook`).
     embed : bool
         Whether every chunk holds the codebook; else the array names it and readers must know it.
+    max_pixels : int
+        Chunks that claim more pixels are refused; default 2^29. An array's metadata does not keep it.
 
     Raises
     ------
@@ -31,8 +35,8 @@ class ClvqNumcodec(Codec):
 
     codec_id = CODEC_NAME
 
-    def __init__(self, codebook: VQCodec | str, embed: bool = False) -> None:
-        self._coder = ChunkCoder(codebook, embed)
+    def __init__(self, codebook: VQCodec | str, embed: bool = False, max_pixels: int = MAX_PIXELS) -> None:
+        self._coder, self._most = ChunkCoder(codebook, embed), params.integer("max_pixels", max_pixels, 1)
         # What an array's metadata says of the codec is its public attributes.
         self.codebook, self.embed = self._coder.codebook, embed
 
@@ -45,7 +49,7 @@ class ClvqNumcodec(Codec):
 
     def decode(self, buf: Any, out: Any = None) -> npt.NDArray[np.uint8]:
         """Decode a chunk; `out`, of as many elements, is filled and returned."""
-        picture = self._coder.decode(bytes(memoryview(buf)))
+        picture = self._coder.decode(bytes(memoryview(buf)), most=self._most)
         if out is None:
             return picture
         target = np.asarray(out)

@@ -33,6 +33,13 @@ _BIG = b"+\0", b"\0+"  # BigTIFF's version in either byte order
 _KEPT_TAGS = PLACE_TAGS | {34736, 34737}
 # GDAL's cache of blocks would be a twentieth of the machine's memory.
 _CACHE_BYTES = 1 << 26
+# Neither files beside it (.ovr, .msk, .aux.xml, .tfw, .tab) nor hosts are asked.
+_ALONE = {
+    "GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR",
+    "GDAL_PAM_ENABLED": False,
+    "GDAL_GEOREF_SOURCES": "INTERNAL",
+    "CPL_VSIL_CURL_ALLOWED_EXTENSIONS": "{none}",
+}
 
 
 def is_geotiff(path: str | os.PathLike[str]) -> bool:
@@ -81,14 +88,25 @@ def opened(path: str) -> Raster | None:
 
 @contextlib.contextmanager
 def gdal(**options: Any) -> Iterator[Any]:
-    """Open rasterio's environment with a bounded cache, unless somebody chose another."""
+    """Open rasterio's environment for files on their own, with a bounded cache, unless somebody chose another."""
     import rasterio  # an extra
 
     chosen = {} if "GDAL_CACHEMAX" in os.environ else {"GDAL_CACHEMAX": _CACHE_BYTES}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
-        with rasterio.Env(**chosen, **options):
+        with rasterio.Env(**chosen, **_ALONE, **options):
             yield rasterio
+
+
+def open_geotiff(path: str, rasterio: Any) -> Any:
+    """Open a file that can be nothing but a GeoTIFF, and whose smaller copies are in it."""
+    # Of a relative path GDAL may make something else: "GTIFF_DIR:1:other.tif".
+    file = rasterio.open(os.path.abspath(path), driver="GTiff", sharing=False, num_threads="all_cpus")
+    elsewhere = file.tags(ns="OVERVIEWS").get("OVERVIEW_FILE")
+    if elsewhere is not None:
+        file.close()
+        raise FileError(f"cannot read {path!r}: its overviews are in {elsewhere!r}; allowed: in the same file")
+    return file
 
 
 class Raster:
@@ -101,7 +119,7 @@ class Raster:
         self._lock = threading.Lock()  # the reader's thread and the job's may both ask
         try:
             with gdal() as rasterio:
-                self._file = rasterio.open(path, num_threads="all_cpus")
+                self._file = open_geotiff(path, rasterio)
                 check_claim(path, self._file.shape, self._file.block_shapes[0])
                 self._bands = _bands_of(self._file)
                 self._table = _table_of(self._file) if len(self._bands) == 1 else None

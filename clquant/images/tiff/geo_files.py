@@ -115,13 +115,15 @@ def place_of(source: Any) -> Place | None:
         return None
     path = os.fsdecode(source)
     try:
-        with geo.gdal() as rasterio, rasterio.open(path) as file:
+        with geo.gdal() as rasterio, geo.open_geotiff(path, rasterio) as file:
             profile = {} if file.crs is None else {"crs": file.crs}
             if not file.transform.is_identity:
                 profile["transform"] = file.transform
             points = file.gcps if file.gcps[0] else None
             cog = file.tags(ns="IMAGE_STRUCTURE").get("LAYOUT") == "COG"
             return Place(profile, points, file.rpcs, file.tags(), list(file.overviews(1)), cog)
+    except FileError:
+        raise
     except Exception as error:
         raise FileError(f"cannot read {path!r}: {error}") from error
 
@@ -170,7 +172,9 @@ class Writer:
             self._file.gcps = self._place.points
         if self._place.rpcs is not None:
             self._file.rpcs = self._place.rpcs
-        self._file.update_tags(**self._place.tags)
+        # GDAL compares keys without their case; as they are, these would be rasterio's own arguments.
+        tags = self._place.tags.items()
+        self._file.update_tags(**{key.upper() if key in ("bidx", "ns") else key: value for key, value in tags})
 
     def write(self, begin: int, rows: npt.NDArray[Any]) -> None:
         """Write rows from `begin` on."""

@@ -16,7 +16,7 @@ from clquant import params
 from clquant.images import files
 from clquant.runtime import FormatError, InvalidArgument, InvalidType, NotFittedError
 from clquant.vq.codec import VQCodec
-from clquant.vq.container.clvq_format import codebook_id
+from clquant.vq.container.clvq_format import MAX_PIXELS, codebook_id
 
 CODEC_NAME = "clquant.clvq"
 FOLDER_VARIABLE = "CLQUANT_CODEBOOKS"
@@ -109,10 +109,12 @@ class ChunkCoder:
         picture = np.ascontiguousarray(chunk).reshape(self._picture_shape(chunk.shape))
         return codec.compress(np.atleast_3d(picture), embed_codebook=self.embed)  # tall ones are no rows of vectors
 
-    def decode(self, data: bytes, shape: tuple[int, ...] | None = None) -> npt.NDArray[np.uint8]:
-        """The chunk of a .clvq file."""
+    def decode(
+        self, data: bytes, shape: tuple[int, ...] | None = None, most: int = MAX_PIXELS
+    ) -> npt.NDArray[np.uint8]:
+        """The chunk of a .clvq file, of a shape if that is known, else of as many pixels at most."""
         codec = VQCodec() if self.embed else registered_codebook(self.codebook)
-        picture = codec.decompress(data)
+        picture = codec.decompress(data, max_pixels=most if shape is None else max(math.prod(shape), 1))
         if shape is not None and picture.shape != _stacked(shape, picture.ndim):
             raise FormatError(f"a chunk holds a picture of {picture.shape}, which is no chunk of {shape}")
         return picture if shape is None else picture.reshape(shape)
