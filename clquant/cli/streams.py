@@ -16,11 +16,9 @@ from typing import BinaryIO, TextIO
 
 from clquant.color.formats import sixel
 from clquant.color.indexed import IndexedImage
+from clquant.images import files
 from clquant.runtime import FileError, InvalidArgument
 
-MAX_INPUT_BYTES = 1 << 31
-
-_AT_ONCE = 1 << 24
 _LAYOUT = "\n\t"
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 ANSWER_SECONDS = 1.0
@@ -31,19 +29,12 @@ _WRITING = threading.RLock()
 _status = [""]  # the line that `show_status` has left
 
 
-def read(limit: int = MAX_INPUT_BYTES) -> bytes:
+def read(limit: int = files.MOST_BYTES) -> bytes:
     """Read all bytes of standard input."""
-    stream, data = source(), bytearray()
-    try:
-        while len(data) <= limit and (found := stream.read(min(_AT_ONCE, limit + 1 - len(data)))):
-            data += found
-    except OSError as error:
-        raise FileError(f"cannot read standard input: {error.strerror or error}") from error
+    data = files.read_rest(source(), "standard input", limit)
     if not data:
         raise FileError("standard input is empty")
-    if len(data) > limit:
-        raise FileError(f"cannot read standard input: it is longer than {limit} bytes")
-    return bytes(data)
+    return data
 
 
 def printable(text: str, keep: str = "") -> str:

@@ -7,15 +7,22 @@ import os
 import pathlib
 import stat
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from clquant import params
 from clquant.runtime import FileError, InvalidArgument, InvalidType
 
 PathLike = str | os.PathLike[str]
 
+MOST_BYTES = 1 << 31
 _PART = 1 << 24
 _OWN_HANDLES = "/proc/self/fd"
+
+
+class SupportsRead(Protocol):
+    """What bytes are read from."""
+
+    def read(self, size: int, /) -> bytes: ...
 
 
 def path_of(value: object, name: str = "path") -> pathlib.Path:
@@ -133,20 +140,27 @@ def write_bytes(path: PathLike, data: bytes) -> None:
         file.write(data)
 
 
-def read_bytes(path: PathLike, limit: int = 1 << 31) -> bytes:
+def read_bytes(path: PathLike, limit: int = MOST_BYTES) -> bytes:
     """Read a whole file of at most `limit` bytes."""
     source = path_of(path)
     try:
-        parts: list[bytes] = []
-        size = 0
         with open(source, "rb") as file:
-            # Part by part: read(n) asks for n bytes of memory, however long the file is.
-            while size <= limit and (part := file.read(min(_PART, limit + 1 - size))):
-                parts.append(part)
-                size += len(part)
-        data = b"".join(parts)
+            return read_rest(file, repr(str(source)), limit)
+    except FileError:
+        raise
     except OSError as error:
         raise FileError(f"cannot read {str(source)!r}: {error.strerror or error}") from error
+
+
+def read_rest(file: SupportsRead, shown: str, limit: int = MOST_BYTES) -> bytes:
+    """Read an open file from where it stands, at most `limit` bytes."""
+    data = bytearray()
+    try:
+        # Part by part: read(n) asks for n bytes of memory, however long the file is.
+        while len(data) <= limit and (part := file.read(min(_PART, limit + 1 - len(data)))):
+            data += part
+    except OSError as error:
+        raise FileError(f"cannot read {shown}: {error.strerror or error}") from error
     if len(data) > limit:
-        raise FileError(f"cannot read {str(source)!r}: it is longer than {limit} bytes")
-    return data
+        raise FileError(f"cannot read {shown}: it is longer than {limit} bytes")
+    return bytes(data)

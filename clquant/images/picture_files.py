@@ -43,6 +43,7 @@ FORMATS = (
     "TIFF",
     "WEBP",
 )
+_FILM = "MPEG"  # Pillow knows the name alone
 FORMATS_VARIABLE = "CLQUANT_FORMATS"
 
 MAX_FILE_PIXELS = 1 << 29  # 23170 x 23170; a file that claims more is refused before it is decoded
@@ -250,6 +251,6 @@ def _refused_format(source: str | bytes, names: tuple[str, ...]) -> str | None:
     for name in PIL.Image.ID:
         accept = PIL.Image.OPEN[name][1]
         with contextlib.suppress(Exception):  # of a prefix that is too short, for instance
-            if name not in names and accept is not None and accept(prefix) is True:
+            if name not in (*names, _FILM) and accept is not None and accept(prefix) is True:
                 return name
     return None

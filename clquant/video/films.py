@@ -3,156 +3,141 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
-import os
-import re
+import warnings
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from clquant import params
 from clquant.runtime import FileError, InvalidArgument
+from clquant.video.containers import FilmBytes, check_size, import_av, open_container
 from clquant.video.timing import Timed
 
 RAW_FORMAT = "rgb24"
 _Y4M = "yuv4mpegpipe"
-_Y4M_HEAD = re.compile(rb"YUV4MPEG2(?= .*?W(\S+))(?= .*?H(\S+))")
-_HEAD_BYTES = 256
+_WITHOUT_TIMES = ("avi", "mpegvideo")  # which have an order of frames alone; FFmpeg guesses times of showing
+# Containers that know their key frames. FFmpeg guesses places in others, and loses frames.
+_INDEXED = ("mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm")
+_EARLIER = 1  # seconds: indices have times of decoding, which are before those of showing
 HD_HEIGHT = 720  # from which on films that name no matrix have BT.709's
 MOST_FPS = 1000
-MOST_PIXELS = 16_000**2  # about what FFmpeg allows
 MOST_STRETCH = Fraction(8)
+_MOST_RAW_SIDE = 1 << 16
 _RAW_RATE = 25
-_THREADS = 8
-_BT709, _BT601 = 1, 5
+MATRICES = {"bt601": 5, "bt709": 1}  # FFmpeg's numbers
 _UNNAMED = (0, 2)  # "reserved" and "unspecified"
 _SHORT = Fraction(1, 10)  # seconds, or one and a half frames, that a whole film may lack of the length in its head
+# Decoders that know the alpha of WebM; FFmpeg's own for these codecs leave it out.
+_ALPHA_DECODERS = {"vp8": "libvpx", "vp9": "libvpx-vp9"}
 TAKES_OTHERS = "damaged=True (--damaged) takes the frames before"
 
 
-class _Pipe:
-    """A pipe, its first bytes, and how many of it were read."""
-
-    def __init__(self, pipe: BinaryIO) -> None:
-        self._pipe, self.count, self.head = pipe, 0, b""
-
-    def read(self, size: int) -> bytes:
-        data = self._pipe.read(size)
-        self.head = self.head or data[:_HEAD_BYTES]
-        self.count += len(data)
-        return data
-
-
 class Film:
-    """A film in a file or a pipe."""
+    """A film in a file, in memory or in a pipe."""
 
     plays, alike, ready = 0, True, False
     count: int | None = None
 
     def __init__(
         self,
-        source: str | BinaryIO,
+        source: str | bytes | FilmBytes,
         shown: str,
         start: Fraction | None = None,
         raw: Any = None,
         damaged: bool = False,
+        matrix: str | None = None,
     ) -> None:
-        self._start, self._shown, self._damaged = start, shown, damaged
-        self._source = source if isinstance(source, str) else _Pipe(source)
-        self.once = not isinstance(source, str) or not os.path.isfile(source)
-        self._options = _raw_options(raw) if raw is not None else {}
-        self._open: Any = None
-        self._length: Fraction | None = None
-        self.seconds = Fraction(0)
+        self._source, self._start, self._shown, self._damaged = source, start, shown, damaged
+        self._matrix = None if matrix is None else MATRICES[matrix]
+        self.once = not isinstance(source, str | bytes)
+        self._raw = _raw_options(raw) if raw is not None else {}
+        self._first_opened: tuple[contextlib.ExitStack, Any, FilmBytes] | None = None
         with contextlib.ExitStack() as stack:
-            container = self._opened() if self.once else stack.enter_context(self._opened())
+            container, data = stack.enter_context(self._open())
             stream = container.streams.video[0]
             self._length = _length(container, stream)
-            self._stretch = min(max(Fraction(stream.sample_aspect_ratio or 1), 1 / MOST_STRETCH), MOST_STRETCH)
-            self.width, self.height = math.ceil(stream.width * self._stretch), stream.height
-            if not self.once:
-                first = next(self._decoded(container, stream), None)
-                if first is not None and first.rotation % 180:
-                    self.width, self.height = self.height, self.width
-                self.seconds = self._length or Fraction(0)
-                self.expected = round(self.seconds * (stream.average_rate or _RAW_RATE))
-            else:
-                self.expected, self._open = 0, container
+            self._origin: Fraction | None = None  # the first frame's time
+            self._has_order_alone = container.format.name in _WITHOUT_TIMES
+            self._step = 1 / Fraction(stream.average_rate or _RAW_RATE)
+            stretch = min(max(Fraction(stream.sample_aspect_ratio or 1), 1 / MOST_STRETCH), MOST_STRETCH)
+            self._size = self.width, self.height = math.ceil(stream.width * stretch), stream.height
+            check_size(*self._size, shown)
+            self.seconds, self.expected = Fraction(0), 0
+            if self.once:
+                self._first_opened = stack.pop_all(), container, data
+                return
+            first = next(self._decode(container, data), None)
+            if first is not None and first.rotation % 180:
+                self.width, self.height = self.height, self.width
+            self.seconds = self._length or Fraction(0)
+            self.expected = round(self.seconds / self._step)
 
     def timed(self) -> Iterator[Timed]:
-        """Yield the frames from `start` on, or from a little before it."""
-        container = self._open or self._opened()
-        self._open = None
-        with container:
-            stream = container.streams.video[0]
-            origin = Fraction((stream.start_time or 0) * stream.time_base)
-            if self._start and not self.once:
-                container.seek(int((self._start + origin) / stream.time_base), stream=stream)
-            step = 1 / Fraction(stream.average_rate or _RAW_RATE)
-            waiting: Any = None
-            end = Fraction(0)
-            for frame in self._decoded(container, stream):
-                now = end if frame.pts is None else Fraction(frame.pts * frame.time_base) - origin
-                if waiting is not None:
-                    yield Timed(waiting[0], max(now, waiting[0]), partial(_pixels, waiting[1], self._stretch))
-                waiting = now, frame
-                end = now + (Fraction(frame.duration * frame.time_base) if frame.duration else step)
-            if waiting is None and not self._start:
-                raise FileError(f"cannot read {self._shown}: its video stream has no frames")
+        """Yield the frames from `start` on, or from before it."""
+        waiting: Any = None
+        end = Fraction(0)
+        for frame in self._frames():
+            time = self._time_of(frame)
+            now = end if time is None else time
             if waiting is not None:
-                yield Timed(waiting[0], end, partial(_pixels, waiting[1], self._stretch))
-            if self._length is not None and end + max(_SHORT, 3 * step / 2) < self._length and not self._damaged:
-                raise self._cut_off(end)
+                yield Timed(waiting[0], max(now, waiting[0]), partial(_pixels, waiting[1], self._size, self._matrix))
+            waiting = now, frame
+            end = now + (Fraction(frame.duration * frame.time_base) if frame.duration else self._step)
+        if waiting is None and not self._start:
+            raise FileError(f"cannot read {self._shown}: its video stream has no frames")
+        if waiting is not None:
+            yield Timed(waiting[0], end, partial(_pixels, waiting[1], self._size, self._matrix))
+        if self._length is not None and end + max(_SHORT, 3 * self._step / 2) < self._length and not self._damaged:
+            raise self._cut_off(end)
 
-    def _opened(self) -> Any:
-        av = _library(self._shown)
-        options = dict(self._options)
-        format = options.pop("format", None)
-        try:
-            container = av.open(self._source, format=format, options=options)
-        except (av.error.FFmpegError, OSError, ValueError) as error:
-            raise self._refused(error) from error
-        if not container.streams.video:
-            container.close()
-            raise FileError(f"cannot read {self._shown}: it has no video stream")
+    def _open(self) -> contextlib.AbstractContextManager[tuple[Any, FilmBytes]]:
+        return open_container(self._source, self._shown, self._raw)
+
+    def _time_of(self, frame: Any) -> Fraction | None:
+        stamp = frame.dts if self._has_order_alone else frame.pts
+        if stamp is None:
+            return None
+        time = Fraction(stamp * frame.time_base)
+        self._origin = time if self._origin is None else self._origin
+        return time - self._origin
+
+    def _frames(self) -> Iterator[Any]:
+        """Yield decoded frames, from a key frame at or before `start` on where the container knows one, else all."""
+        if self._start and not self.once:
+            with self._open() as (container, data):
+                found = self._from_key_frame(container, data, self._start)
+                if found is not None:
+                    yield from found
+                    return
+        opened, self._first_opened = self._first_opened, None
+        with contextlib.ExitStack() if opened is None else opened[0] as stack:
+            yield from self._decode(*(stack.enter_context(self._open()) if opened is None else opened[1:]))
+
+    def _from_key_frame(self, container: Any, data: FilmBytes, start: Fraction) -> Iterator[Any] | None:
         stream = container.streams.video[0]
-        if stream.codec_context is None:
-            container.close()
-            raise FileError(f"cannot read {self._shown}: FFmpeg has no decoder for its video")
-        if not 0 < stream.width * stream.height <= MOST_PIXELS:
-            container.close()
-            raise self._too_large(stream.width, stream.height)
-        stream.thread_type = "AUTO"
-        stream.codec_context.thread_count = min(_THREADS, os.cpu_count() or 1)
-        return container
+        if container.format.name not in _INDEXED:
+            return None
+        with contextlib.suppress(import_av(self._shown).error.FFmpegError):
+            begin = max(start - _EARLIER, Fraction(0)) + (self._origin or 0)
+            container.seek(int(begin / stream.time_base), stream=stream)
+            # Frames before the key frame may lack what they are made of.
+            decoded = itertools.dropwhile(lambda frame: not frame.key_frame, self._decode(container, data))
+            first = next(decoded, None)
+            time = None if first is None else self._time_of(first)
+            if time is not None and time <= start:
+                return itertools.chain([first], decoded)
+        return None
 
-    def _refused(self, error: Exception) -> FileError:
-        """Why a film was not opened: of a y4m's size, which FFmpeg has no word for, or FFmpeg's own reason."""
-        head = b""
-        if isinstance(self._source, _Pipe):
-            head = self._source.head
-        elif os.path.isfile(self._source):
-            with open(self._source, "rb") as file:
-                head = file.read(_HEAD_BYTES)
-        claim = _Y4M_HEAD.match(head)
-        width, height = (side.decode("ascii", "replace") for side in claim.groups()) if claim else ("1", "1")
-        if not (width.isdigit() and height.isdigit() and 0 < int(width) * int(height) <= MOST_PIXELS):
-            return self._too_large(width, height)
-        reason = getattr(error, "strerror", None) or error
-        return FileError(f"cannot read {self._shown} as a picture or film: {reason}")
-
-    def _too_large(self, width: Any, height: Any) -> FileError:
-        return FileError(
-            f"cannot read {self._shown}: it claims {width}x{height} pixels; allowed: 1 to {MOST_PIXELS} in all"
-        )
-
-    def _decoded(self, container: Any, stream: Any) -> Iterator[Any]:
+    def _decode(self, container: Any, data: FilmBytes) -> Iterator[Any]:
         """Yield decoded frames until the end or a damage."""
-        av = _library(self._shown)
-        decoded = self._of_packets(container, stream)
+        av = import_av(self._shown)
+        decoded = self._decode_packets(container, data)
         last = self._start or Fraction(0)
         while True:
             try:
@@ -167,22 +152,35 @@ class Film:
                 if self._damaged:
                     return
                 raise self._cut_off(last)
-            if frame.pts is not None:
-                last = Fraction((frame.pts - (stream.start_time or 0)) * frame.time_base)
+            last = self._time_of(frame) or last
             yield frame
 
-    def _of_packets(self, container: Any, stream: Any) -> Iterator[Any]:
+    def _decode_packets(self, container: Any, data: FilmBytes) -> Iterator[Any]:
         """Yield decoded frames; raise where a film ends within one: FFmpeg leaves a y4m's out without a word."""
         end, broken = 0, False
+        stream = container.streams.video[0]
+        decoder = self._decoder(stream)
         for packet in container.demux(stream):
             broken = broken or packet.is_corrupt
             if broken and packet.size:
                 continue
             end = packet.pos + packet.size if packet.size and packet.pos else end
-            yield from packet.decode()
-        count = self._source.count if isinstance(self._source, _Pipe) else os.path.getsize(self._source)
-        if broken or (container.format.name == _Y4M and 0 < end < count):
+            yield from decoder.decode(packet)
+        if broken or (container.format.name == _Y4M and 0 < end < data.count):
             raise EOFError("it ends within a frame")
+
+    def _decoder(self, stream: Any) -> Any:
+        """The stream's own decoder, or one that knows its alpha."""
+        name = _ALPHA_DECODERS.get(stream.codec_context.name)
+        if name is None or stream.metadata.get("alpha_mode") != "1":
+            return stream.codec_context
+        av = import_av(self._shown)
+        if name not in av.codecs_available:
+            warnings.warn(f"{self._shown}: its alpha is left out, as this PyAV lacks the decoder {name}", stacklevel=2)
+            return stream.codec_context
+        decoder = av.CodecContext.create(name, "r")
+        decoder.extradata, decoder.thread_count = stream.codec_context.extradata, stream.codec_context.thread_count
+        return decoder
 
     def _cut_off(self, end: Fraction, error: Exception | None = None) -> FileError:
         whole = "" if self._length is None else f" of {float(self._length):.2f}"
@@ -191,17 +189,6 @@ class Film:
             f"cannot read {self._shown}: it is damaged or cut off after {float(end):.2f}{whole} seconds{why}; "
             f"{TAKES_OTHERS}"
         )
-
-
-def _library(shown: str) -> Any:
-    try:
-        import av
-    except ImportError as error:
-        raise FileError(
-            f"cannot read {shown}: it is no picture, and films need PyAV, which is not installed: "
-            "pip install 'clquant[video]'"
-        ) from error
-    return av
 
 
 def _length(container: Any, stream: Any) -> Fraction | None:
@@ -216,27 +203,26 @@ def _length(container: Any, stream: Any) -> Fraction | None:
 def _raw_options(raw: Any) -> dict[str, str]:
     """PyAV's options for RGB without a head."""
     try:
-        width, height, fps = (*raw, _RAW_RATE)[:3]
-        sides_fit = 0 < int(width) <= 1 << 16 and 0 < int(height) <= 1 << 16 and 0 < Fraction(fps) <= MOST_FPS
-    except (TypeError, ValueError, OverflowError):
-        sides_fit = False
-    if not sides_fit:
-        raise InvalidArgument(f"raw is {raw!r}; allowed: (width, height) or (width, height, fps)")
-    size, rate = f"{int(width)}x{int(height)}", str(Fraction(fps))
-    return {"format": "rawvideo", "video_size": size, "pixel_format": RAW_FORMAT, "framerate": rate}
+        width, height, rate = raw if len(raw) > 2 else (*raw, _RAW_RATE)
+        width, height = (params.integer("raw", side, 1, _MOST_RAW_SIDE) for side in (width, height))
+        fps = Fraction(params.real("raw", rate, 1e-3, MOST_FPS)).limit_denominator(10**6)
+    except (TypeError, ValueError) as error:
+        allowed = f"(width, height) or (width, height, fps), sides of 1 to {_MOST_RAW_SIDE}, fps of 0.001 to {MOST_FPS}"
+        raise InvalidArgument(f"raw is {params.shown(raw)}; allowed: {allowed}") from error
+    return {"video_size": f"{width}x{height}", "pixel_format": RAW_FORMAT, "framerate": str(fps)}
 
 
-def _pixels(frame: Any, stretch: Fraction) -> npt.NDArray[np.uint8]:
-    """(H, W, 3), or (H, W, 4) where the film has alpha, upright, its width times `stretch`."""
+def _pixels(frame: Any, size: tuple[int, int], unnamed: int | None) -> npt.NDArray[np.uint8]:
+    """(H, W, 3), or (H, W, 4) where the film has alpha, in the size (W, H) and then upright."""
     alpha = any(component.is_alpha for component in frame.format.components)
     matrix = int(frame.colorspace)
     if matrix in _UNNAMED:
-        matrix = _BT709 if frame.height >= HD_HEIGHT else _BT601
+        matrix = unnamed or MATRICES["bt709" if frame.height >= HD_HEIGHT else "bt601"]
     from av.video.reformatter import Interpolation
 
     exact = Interpolation.ACCURATE_RND | Interpolation.FULL_CHR_H_INT | Interpolation.BITEXACT
     converted = frame.reformat(
-        width=math.ceil(frame.width * stretch),
+        *size,
         format="rgba" if alpha else RAW_FORMAT,
         src_colorspace=matrix,
         src_color_range=frame.color_range,

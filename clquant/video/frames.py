@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -18,15 +20,19 @@ from clquant import params
 from clquant.color.formats.parallel import ordered
 from clquant.images import detached, files, moving, read
 from clquant.images.folders import files_below
+from clquant.images.foreign import encoded
 from clquant.images.moving import Frame
 from clquant.images.picture_files import MAX_FILE_PIXELS
 from clquant.runtime import FileError, InvalidArgument, open_session
-from clquant.video.films import MOST_FPS, TAKES_OTHERS, Film
+from clquant.video.containers import FilmBytes
+from clquant.video.films import MATRICES, MOST_FPS, TAKES_OTHERS, Film
 from clquant.video.timing import MILLISECONDS, Timed, clipped, rounded, thinned
 
 DELAY_MS = 40  # of pictures that have no times of their own
 STDIN = "-"
 MOST_SIDE = 65535
+_JPEGS_IN_ROW = (".mjpeg", ".mjpg")  # films whose first frame is a picture too
+_ANIMATED = re.compile(rb"GIF8|\x89PNG|RIFF....WEBP", re.DOTALL)
 _READ_AT_A_TIME = 4  # a film's colours take longer than its decoding
 MOST_SECONDS = 1e6
 
@@ -134,6 +140,7 @@ class Frames:
         *,
         raw: Any = None,
         damaged: bool = False,
+        matrix: str | None = None,
     ) -> None:
         self._fps = None if fps is None else Fraction(params.real("fps", fps, 1e-3, MOST_FPS)).limit_denominator(10**6)
         self._start, self._end = _seconds("start", start), _seconds("end", end)
@@ -141,7 +148,11 @@ class Frames:
             raise InvalidArgument(f"end is {end} and start {start or 0}; allowed: an end after the start")
         self._damaged = params.boolean("damaged", damaged)
         self._given = source
-        self._source = _opened(source, self._fps, self._start, raw, damaged)
+        matrix = matrix if matrix is None else params.choice("matrix", matrix, MATRICES)
+        of_film = {"raw": raw, "damaged": damaged, "matrix": matrix}
+        self._source = _open_source(source, self._fps, self._start, of_film)
+        if raw is not None and not isinstance(self._source, Film):
+            raise InvalidArgument(f"raw is {params.shown(raw)}, but frames are pictures; allowed: with a film")
         self._size = _size(size, (self._source.width, self._source.height))
         self.width, self.height = self._size or (self._source.width, self._source.height)
         self.plays, self.once, self.alike = self._source.plays, self._source.once, self._source.alike
@@ -200,35 +211,41 @@ def frames(
     *,
     raw: Any = None,
     damaged: bool = False,
+    matrix: str | None = None,
 ) -> Frames:
     """The frames of moving pictures, each as a player shows it, with its time.
 
     Parameters
     ----------
     source : path_like, ``"-"``, or list or iterator of images
-        A film (through PyAV, extra ``video``), an animated GIF, WebP or PNG, a folder of pictures in the order of
-        their names, standard input with a film that can be read from its beginning on (such as y4m), or pictures. Of
-        a PIL image of several frames its file is read, from the first frame on. A list or iterator's PIL images (such
-        as ``PIL.ImageSequence.Iterator``) are as Pillow composes them, which differs from browsers in GIFs.
+        A film (through PyAV, extra ``video``) or an animated GIF, WebP or PNG, as a path, bytes or a binary file;
+        a folder of pictures in the natural order of their names (1, 2, 10); standard input or a named pipe with a film
+        that can be read from its beginning on (such as y4m); or pictures. Of a PIL image of several frames its file is
+        read, from the first frame on. A list or iterator's PIL images (such as ``PIL.ImageSequence.Iterator``) are as
+        Pillow composes them, which differs from browsers in GIFs.
     fps : float, optional
         Most frames a second, 0.001 to 1000: of faster ones those are left out that are over when the next may begin;
         slower ones keep their times. Pictures without times are shown so many a second, else 25.
     size : int or (int, int), optional
         Width, or width and height, of the frames, in pixels, 1 to 65535; the height follows in proportion.
     start, end : float, optional
-        Seconds; the frame that is shown at `start` is the first.
+        Seconds from the first frame on; the frame that is shown at `start` is the first taken. MP4, MOV, MKV and WebM
+        are entered at a key frame; other films are decoded from their beginning on.
     raw : (int, int) or (int, int, float), optional
         Width, height and frames a second (25) of a film of plain RGB without a head, 3 bytes a pixel.
     damaged : bool
         Take the frames before the place where a file is damaged or cut off, instead of an error.
+    matrix : {"bt601", "bt709"}, optional
+        How colours of a film are coded that names no matrix: BT.709 from 720 rows on and else BT.601, as players take
+        it, unless it is given.
 
     Returns
     -------
     Frames
         An iterable of `Frame` (`pixels`, `delay_ms`), which every engine takes as a picture. Times are exact: their
-        sum is rounded once. A film's colours are converted by its own matrix and range (BT.601 below 720 rows, else
-        BT.709, where it names none), it is turned upright, its pixels become square, and alpha is kept. An APNG's
-        default image that is no frame is left out. Memory is bounded by a few frames.
+        sum is rounded once. A film's colours are converted by its own matrix and range, it is turned upright, its
+        pixels become square, and alpha is kept. An APNG's default image that is no frame is left out. Memory is bounded
+        by a few frames. A film is the bytes that were given: nothing that it names is opened.
 
     Raises
     ------
@@ -238,34 +255,55 @@ def frames(
         If it cannot be read, has no video stream or no frames, or PyAV is needed and not there; of damaged files when
         the frame's turn comes.
     """
-    return Frames(source, fps, size, start, end, raw=raw, damaged=damaged)
+    return Frames(source, fps, size, start, end, raw=raw, damaged=damaged, matrix=matrix)
 
 
-def _opened(source: Any, fps: Fraction | None, start: Fraction | None, raw: Any, damaged: bool) -> _Source:
-    """The source that a person named."""
+def _open_source(source: Any, fps: Fraction | None, start: Fraction | None, of_film: dict[str, Any]) -> _Source:
+    """The source that a person named; `of_film` has what films alone know."""
     step = Fraction(DELAY_MS, MILLISECONDS) if fps is None else 1 / fps
+    if isinstance(source, str | os.PathLike):
+        if source == STDIN:
+            if sys.stdin is None:
+                raise FileError("standard input is closed")
+            return _open_pipe(sys.stdin.buffer, "standard input", of_film)
+        path = os.fspath(files.path_of(source))
+        if os.path.isdir(path):
+            return _Pictures([os.fspath(found) for found in files_below(path)], step)
+        if os.path.exists(path) and not os.path.isfile(path):
+            return _open_pipe(path, params.shown(path), of_film)
+        return _open_file(path, params.shown(path), start, of_film)
     if isinstance(source, PIL.Image.Image):
         file = moving.file_of(source)
-        return _Pictures([source], step) if file is None else _AnimatedFile(file, params.shown(source), damaged)
-    if not isinstance(source, str | os.PathLike):
-        if isinstance(source, Frames) or (isinstance(source, Iterable) and not isinstance(source, bytes)):
-            return _Pictures(source, step)
-        raise _no_frames(source)
-    if source == STDIN:
-        if sys.stdin is None:
-            raise FileError("standard input is closed")
-        return Film(sys.stdin.buffer, "standard input", None, raw, damaged)
-    path = os.fspath(files.path_of(source))
-    if os.path.isdir(path):
-        return _Pictures([os.fspath(found) for found in files_below(path)], step)
-    if raw is not None:
-        return Film(path, params.shown(path), start, raw, damaged)
-    try:
-        return _AnimatedFile(path, params.shown(path), damaged)
-    except FileError as error:
-        if not isinstance(error.__cause__, PIL.UnidentifiedImageError):
-            raise
-    return Film(path, params.shown(path), start, None, damaged)
+        return (
+            _Pictures([source], step) if file is None else _AnimatedFile(file, params.shown(source), of_film["damaged"])
+        )
+    data = encoded(source, "frames")
+    if data is not None:
+        return _open_file(data, params.shown(source), start, of_film)
+    if isinstance(source, Frames | Iterable):
+        return _Pictures(source, step)
+    raise _no_frames(source)
+
+
+def _open_file(source: str | bytes, shown: str, start: Fraction | None, of_film: dict[str, Any]) -> _Source:
+    """An animated file or a film, by its content."""
+    is_film = isinstance(source, str) and source.lower().endswith(_JPEGS_IN_ROW)
+    if of_film["raw"] is None and not is_film:
+        try:
+            return _AnimatedFile(source, shown, of_film["damaged"])
+        except FileError as error:
+            if not isinstance(error.__cause__, PIL.UnidentifiedImageError):
+                raise
+    return Film(source, shown, start, **of_film)
+
+
+def _open_pipe(pipe: str | BinaryIO, shown: str, of_film: dict[str, Any]) -> _Source:
+    """A film that is read as it comes, or an animated file that has come whole."""
+    data = FilmBytes(pipe, shown)
+    if of_film["raw"] is None and _ANIMATED.match(data.head):
+        with contextlib.closing(data):
+            return _AnimatedFile(files.read_rest(data, shown), shown, of_film["damaged"])
+    return Film(data, shown, None, **of_film)
 
 
 def _no_frames(source: Any) -> InvalidArgument:

@@ -18,6 +18,7 @@ from clquant.dithering.registry import DEFAULT
 from clquant.images.folders import files_below
 from clquant.runtime import InvalidArgument
 from clquant.video.animation import Animation
+from clquant.video.films import MATRICES
 from clquant.video.frames import Frames
 from clquant.video.palettes import WAYS
 from clquant.video.writing import SUFFIXES, animated_format_of
@@ -63,6 +64,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--comment", default="", metavar="TEXT", help="a text in the file (GIF, PNG)")
     parser.add_argument("--raw", type=common.sides, metavar="WxH", help="IN is plain RGB of this size, with --fps (25)")
     parser.add_argument("--damaged", action="store_true", help="take the frames before a damage, instead of an error")
+    text = "colours of a film that names no matrix (default: bt709 from 720 rows on, else bt601)"
+    option(parser, "--matrix NAME", text, choices=MATRICES)
     common.add(parser, "use", "space", "save_palette", "json", "device", "quiet")
 
 
@@ -116,8 +119,8 @@ def _frames(args: argparse.Namespace) -> Frames:
         for path in args.inputs:
             source += [os.fspath(found) for found in files_below(path)] if os.path.isdir(path) else [path]
     raw = args.raw if args.raw is None or args.fps is None else (*args.raw, args.fps)
-    frames = clquant.video.frames(source, args.fps, args.size, args.start, args.end, raw=raw, damaged=args.damaged)
-    return frames.at_most(MOST_FPS)
+    of_film = {"raw": raw, "damaged": args.damaged, "matrix": args.matrix}
+    return clquant.video.frames(source, args.fps, args.size, args.start, args.end, **of_film).at_most(MOST_FPS)
 
 
 def _write(args: argparse.Namespace, target: str, made: Animation) -> None:

@@ -103,11 +103,11 @@ def _one(pages: dict[Source, str], queue: CommandQueue, item: Item, loaded: Load
     pictures, figures = _results(args, queue, original)
     shape = [min(side, args.crop or side) for side in original.shape[:2]]
     shown = {name: _middle(picture, *shape) for name, picture in pictures.items()}
-    title = f"{streams.printable(item.label)}, {{}}{args.colors} colours{over}"
+    label, colors = streams.printable(item.label), f"{args.colors} colours{over}"
     data = picture_bytes(_sheet(original, shown, figures), full_color_kind(item.place), item.place)
-    web_page = page(title.format(""), shown, COLUMNS, figures) if source in pages else b""
+    web_page = page(f"{label}, {colors}", shown, COLUMNS, figures) if source in pages else b""
     height, width = original.shape[:2]
-    table = Table(title.format(f"{width}x{height}, "), {"method": "method", **COLUMNS})
+    table = Table(f"{label}, {width}x{height}, {colors}", {"method": "method", **COLUMNS})
     for name, values in figures.items():
         table.add(method=name, **values)
 

@@ -1,0 +1,147 @@
+"""Films of strangers: the bytes of one file and nothing else, in formats that name no other file.
+
+FFmpeg takes a name such as ``concat:a|b`` for an instruction, and playlists, scripts and patterns for films. So it gets
+bytes, never a name; it may choose among `DEMUXERS` alone, and open nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from clquant.runtime import FileError
+
+# FFmpeg's names of formats whose films are whole in one file. Not hls, dash, concat, image2, imf, mlv, sdp, vobsub and
+# others, which open what a file names.
+DEMUXERS = (
+    *("mov", "matroska", "avi", "flv", "live_flv", "ogg", "asf", "nut", "rm", "swf", "mxf", "gxf", "wtv", "nsv", "nuv"),
+    *("mpegts", "mpeg", "mpegvideo", "m4v", "h261", "h263", "h264", "hevc", "vvc", "av1", "obu", "ivf", "vc1"),
+    *("vc1test", "dv", "mjpeg", "yuv4mpegpipe"),
+)
+MOST_PIXELS = 16_000**2  # about what FFmpeg allows
+RAW = "rawvideo"
+_BORDER, _MOST_WITH_BORDER = 128, 1 << 28  # FFmpeg's own bound, which refuses long thin pictures too
+_ALLOWED = "MP4, MOV, MKV, WebM, AVI, MPEG, FLV, OGG, ASF, RM, y4m and others that are whole in one file (SECURITY.md)"
+_Y4M_HEAD = re.compile(rb"YUV4MPEG2(?= .*?W(\S+))(?= .*?H(\S+))")
+_HEAD_BYTES = 256
+_BUFFER_BYTES = 1 << 16
+_THREADS = 8
+
+
+class FilmBytes:
+    """A film's bytes as FFmpeg reads them: of a file or of memory from any place on, of a pipe in order.
+
+    `head` has the first, `count` how many there are, or of a pipe how many were read.
+    """
+
+    def __init__(self, source: str | bytes | BinaryIO, shown: str) -> None:
+        self._is_own = isinstance(source, str | bytes)
+        try:
+            if isinstance(source, str):
+                source = open(source, "rb")  # noqa: SIM115 - closed by `close`
+            self._file: BinaryIO = io.BytesIO(source) if isinstance(source, bytes) else source
+            self.is_pipe = not (self._is_own and self._file.seekable())
+            self.count = 0 if self.is_pipe else self._file.seek(0, os.SEEK_END)
+            if not self.is_pipe:
+                self._file.seek(0)
+            self.head = self._unread = self._file.read(_HEAD_BYTES)
+            if not self.is_pipe:
+                self.seek(0)
+        except OSError as error:
+            raise FileError(f"cannot read {shown}: {error.strerror or error}") from error
+
+    def read(self, size: int) -> bytes:
+        data = self._unread[:size] or self._file.read(size)
+        self._unread = self._unread[size:]
+        self.count += len(data) if self.is_pipe else 0
+        return data
+
+    def seekable(self) -> bool:
+        return not self.is_pipe
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if whence == os.SEEK_END:  # FFmpeg looks for the last byte, which an empty file has not
+            offset, whence = max(self.count + offset, 0), os.SEEK_SET
+        self._unread = b""
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def close(self) -> None:
+        if self._is_own:
+            self._file.close()
+
+
+@contextlib.contextmanager
+def open_container(source: str | bytes | FilmBytes, shown: str, raw: dict[str, str]) -> Iterator[tuple[Any, FilmBytes]]:
+    """Open a container that has a video stream with a decoder; `raw` has the options of a film without a head."""
+    av = import_av(shown)
+    allowed = {"format_whitelist": RAW if raw else ",".join(DEMUXERS), "protocol_whitelist": "none"}
+    how = {"options": raw, "container_options": allowed, "buffer_size": _BUFFER_BYTES, "io_open": _refuse_to_open}
+    with contextlib.closing(source if isinstance(source, FilmBytes) else FilmBytes(source, shown)) as data:
+        try:
+            container = av.open(data, format=RAW if raw else None, **how)
+        except (av.error.FFmpegError, OSError, ValueError) as error:
+            if isinstance(error, av.error.ArgumentError):
+                error = ValueError("it is damaged, or of a format that is not read")
+            raise _refusal(shown, data.head, error) from error
+        with container:
+            _check_streams(container, shown)
+            yield container, data
+
+
+def _refuse_to_open(*_: Any) -> Any:
+    raise PermissionError("a film is one file")
+
+
+def _check_streams(container: Any, shown: str) -> None:
+    """Refuse a container without a video stream that can be decoded."""
+    if not container.streams.video:
+        raise FileError(f"cannot read {shown}: it has no video stream")
+    stream = container.streams.video[0]
+    if stream.codec_context is None:
+        raise FileError(f"cannot read {shown}: FFmpeg has no decoder for its video")
+    check_size(stream.width, stream.height, shown)
+    stream.thread_type = "AUTO"
+    stream.codec_context.thread_count = min(_THREADS, os.cpu_count() or 1)
+
+
+def check_size(width: int, height: int, shown: str) -> None:
+    """Refuse frames that FFmpeg cannot hold."""
+    if not _fits(width, height):
+        raise _too_large(width, height, shown)
+
+
+def _fits(width: int, height: int) -> bool:
+    return 0 < width * height <= MOST_PIXELS and (width + _BORDER) * (height + _BORDER) < _MOST_WITH_BORDER
+
+
+def _too_large(width: Any, height: Any, shown: str) -> FileError:
+    return FileError(f"cannot read {shown}: it claims {width}x{height} pixels; allowed: 1 to {MOST_PIXELS} in all")
+
+
+def _refusal(shown: str, head: bytes, error: Exception) -> FileError:
+    """Why a film was not opened: a y4m's size, which FFmpeg has no word for, or FFmpeg's own reason."""
+    claim = _Y4M_HEAD.match(head)
+    width, height = (side.decode("ascii", "replace") for side in claim.groups()) if claim else ("1", "1")
+    if not (width.isdigit() and height.isdigit() and _fits(int(width), int(height))):
+        return _too_large(width, height, shown)
+    reason = getattr(error, "strerror", None) or error
+    return FileError(f"cannot read {shown} as a picture or film: {reason}; allowed: {_ALLOWED}")
+
+
+def import_av(shown: str) -> Any:
+    """PyAV, or an error that says how to get it."""
+    try:
+        import av
+    except ImportError as error:
+        raise FileError(
+            f"cannot read {shown}: it is no picture, and films need PyAV, which is not installed: "
+            "pip install 'clquant[video]'"
+        ) from error
+    return av
