@@ -24,8 +24,8 @@ EPILOG = """topics:
   limits    each hot kernel beside the device's limit for its bytes or operations
   figures   every figure the engines are built to reach
   papers    the tables of the papers that the engines follow, beside the same jobs here
-  all       these and every other module of this folder
-Each other module of this folder that has a run() is a topic of its own: kmeans, vq, halftone, ...
+  dask, dask_devices  jobs on workers, beside the plain call and on several devices
+  all       these and every other module of this folder that has a run()
 
 examples:
   python -m benchmarks --quick

@@ -37,12 +37,12 @@ def with_torch(points: Any, centers: Any) -> Any:
     return chosen
 
 
-def with_arrays(xp: Any, points: Any, centers: Any) -> Any:
-    """The same for a module with NumPy's interface."""
+def with_arrays(xp: Any, points: Any, centers: Any, most: int = GPU_CHUNK) -> Any:
+    """The same for a module with NumPy's interface, at most `most` distances at a time."""
     chosen = xp.empty(len(points), xp.int64)
     columns = centers.astype(xp.float32)
     norms = (columns * columns).sum(1)
-    step = max((CPU_CHUNK if xp is np else GPU_CHUNK) // len(centers), 1)
+    step = max(most // len(centers), 1)
     for begin in range(0, len(points), step):
         rows = points[begin : begin + step].astype(xp.float32)
         chosen[begin : begin + step] = (norms - 2 * rows @ columns.T).argmin(1)

@@ -121,7 +121,7 @@ def plain(job: Callable[[Any], Any], blocks: list[Picture]) -> float:
 
 def overhead(options: Options, photo: Picture) -> Table:
     """One worker beside the plain call."""
-    side = QUICK_SIDE if options.quick else SIDE
+    side = min(QUICK_SIDE, options.largest) if options.quick else SIDE
     pixels = side * side / 1e6
     note = f"{CHUNKS} chunks of {pixels:.1f} Mpx RGB in the worker's memory; results stay there."
     table = Table("Dask: one worker beside the plain call", OVERHEAD, note=note)
@@ -145,14 +145,14 @@ def overhead(options: Options, photo: Picture) -> Table:
 
 def scaling(options: Options, photo: Picture) -> Table:
     """As much work per worker on 1, 2 and 4 workers."""
-    side = QUICK_SIDE if options.quick else SCALING_SIDE
+    side = min(QUICK_SIDE, options.largest) if options.quick else SCALING_SIDE
     note = f"{CHUNKS} chunks of {side * side / 1e6:.1f} Mpx RGB and one core per worker; ideal: the same time."
     table = Table("Dask: weak scaling", SCALING, note=note)
     small = harness.photo_of_size(photo, 512, 512)
     engine = clquant.KMeansPalette(COLORS).fit(small)
     codec = clquant.VQCodec(CODEWORDS, refine=0, max_iter=3).fit(small)
     first: dict[str, float] = {}
-    for workers in WORKERS:
+    for workers in WORKERS[: 1 if options.quick else None]:
         if options.is_over or workers > (os.cpu_count() or 1):
             break
         with cluster(workers, options, 1):

@@ -19,8 +19,8 @@ import pyopencl.array
 from benchmarks import harness, measure
 from benchmarks.harness import Options, Table
 from benchmarks.measure import DeviceRates
-from benchmarks.quadtree import THRESHOLD, reduction
-from benchmarks.vq import codec_of, gray
+from benchmarks.quadtree_peers import THRESHOLD, reduction
+from benchmarks.vq_peers import codec_of, gray
 from clquant import (
     KMeansPalette,
     NeuQuantCL,

@@ -15,13 +15,13 @@ import numpy as np
 import PIL.Image
 
 from benchmarks import array_peers, harness
-from benchmarks.dithering import pillow, pillow_palette
+from benchmarks.dithering_peers import pillow, pillow_palette
 from benchmarks.harness import Method, Picture
-from benchmarks.neuquant import NUMBA, baseline, mini_batch
+from benchmarks.neuquant_peers import NUMBA, baseline, mini_batch
 from benchmarks.palette_peers import SKLEARN
 from benchmarks.palette_peers import methods as palette_makers
 from benchmarks.quadtree_peers import with_numba, with_numpy
-from benchmarks.vq import codec_of, gray, rows, searchers
+from benchmarks.vq_peers import codec_of, gray, rows, searchers
 from clquant import KMeansPalette, NeuQuantCL, Palette, PinwheelHalftoner, QuadtreeBuilder, floyd_steinberg, runtime
 from clquant.palette import engine
 from clquant.palette.engine import PaletteEngine

@@ -15,7 +15,7 @@ import pyopencl.array
 
 from benchmarks import harness
 from benchmarks.harness import Options, Picture, Table
-from benchmarks.vq import codec_of, gray
+from benchmarks.vq_peers import codec_of, gray
 from clquant import NeuQuantCL, PinwheelHalftoner, QuadtreeBuilder, runtime
 
 # Manohar et al., tables I to III: codewords to mean ms of the CPU's and the GPU's encoder, then of the decoders.
@@ -55,7 +55,7 @@ def vq(options: Options, photo: Picture) -> Table:
     table = Table("VQ, 512x512 (paper: NVIDIA RTX 3050 Ti, Core i7-12650H)", columns)
     picture, queue = gray(harness.to_size(photo, 512, 512)), options.queue()
     on_device = pyopencl.array.to_device(queue, picture)
-    for n, (cpu, gpu, cpu_decode, gpu_decode) in VQ.items():
+    for n, (cpu, gpu, cpu_decode, gpu_decode) in [*VQ.items()][: 1 if options.quick else None]:
         profiled = codec_of(picture, n, queue)
         codec = codec_of(picture, n, runtime.default_queue(options.device))
         indices = codec.encode(picture)
@@ -104,12 +104,12 @@ def pinwheel(options: Options, photo: Picture) -> Table:
         "ratio": "here / paper",
         "whole": "host array to host array, Mpx/s",
     }
-    side = 512 if options.quick else min(4096, options.largest)
+    side = min(512 if options.quick else 4096, options.largest)
     table = Table(f"Pinwheels, {side}x{side} (paper: 4096x4096, GeForce GTX 460)", columns)
     picture, queue = gray(harness.photo_of_size(photo, side, side)), options.queue()
     on_device = pyopencl.array.to_device(queue, picture)
     rate = side * side / 1e3
-    for block, paper in PINWHEEL.items():
+    for block, paper in [*PINWHEEL.items()][:: 7 if options.quick else 1]:
         kernel = rate / kernels_ms(options, partial(PinwheelHalftoner(block, queue=queue).transform, on_device))
         engine = PinwheelHalftoner(block, queue=runtime.default_queue(options.device))
         ms = options.median_ms(partial(engine.transform, picture), 0.5)

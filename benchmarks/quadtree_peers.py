@@ -1,4 +1,4 @@
-"""Bottom-up quadtrees on the CPU, the way one writes them with NumPy and with Numba: exact sums level by level."""
+"""Statistics of all levels of a quadtree: ours, and the way one writes them with NumPy and with Numba."""
 
 from __future__ import annotations
 
@@ -6,11 +6,37 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyopencl.array
 
 from benchmarks.harness import Picture, peer
+from clquant import images, runtime
+from clquant.quadtree import criteria, geometry
+from clquant.quadtree.plan import Plan, Region
+from clquant.quadtree.subtree import Subtree
 
 NUMBA = peer("numba")
+THRESHOLD = 13
 Level = tuple[Any, Any, Any]  # sums, squares, whether uniform
+
+
+def reduction(queue: runtime.CommandQueue, picture: Picture) -> Callable[[], int]:
+    """Exact statistics of all levels of a picture that is on the device; gives the bytes that they take there."""
+    session = runtime.open_session(queue)
+    height, width, channels = picture.shape
+    on_device = pyopencl.array.to_device(queue, picture)
+    criterion = criteria.check(THRESHOLD, "deviation", None, 1, None, picture.shape)
+    level = geometry.root_level(height, width)
+    region = Region(images.buffer_of(on_device), 0, width * channels, height, width, 0, 0, level)
+
+    def call() -> int:
+        with session.scope() as scope:
+            subtree = Subtree(Plan(session, region, channels, criterion), scope, store_low=True)
+            subtree.reduce()
+            session.finish()
+            assert on_device.size  # the pixels outlive the kernels
+            return sum(buffer.size for buffer in subtree.buffers.values())
+
+    return call
 
 
 def with_numpy(picture: Picture, threshold: int) -> list[Level]:

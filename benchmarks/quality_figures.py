@@ -1,28 +1,30 @@
-"""Quality figures over some of the pictures (see `benchmarks.figures`); the engines' own benchmarks take all."""
+"""Quality figures over some of the pictures (see `benchmarks.figures`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import PIL.Image
 
-from benchmarks import halftone, harness
+from benchmarks import harness
 from benchmarks import palette_peers as peers
-from benchmarks.kmeans import ours
-from benchmarks.spaces import ours as in_space
-from benchmarks.vq import FAISS, OURS, SKLEARN, gray, trainers
-from clquant import NeuQuantCL, PinwheelHalftoner, quality
+from benchmarks.vq_peers import FAISS, OURS, SKLEARN, gray, trainers
+from clquant import KMeansPalette, NeuQuantCL, PinwheelHalftoner, quality, runtime
 from clquant.palette.engine import transform
 
 if TYPE_CHECKING:
     from benchmarks.figures import Figures
 
 Picture = harness.Picture
+Halftone = Callable[[Picture], Picture]
 PICTURES = 4
 # Seen error and spectral peak over Pillow's Floyd-Steinberg: pictures, ramp, flat patches, by block.
 SEEN = {32: (0.92, 1.08, 1.00), 16: (1.04, 1.18, 1.15), 64: (0.87, 1.02, 0.94)}
+
+FLAT_TONES = (3, 12, 32, 48, 64, 85, 96, 112, 127, 128, 144, 170, 200, 223, 240, 252)
 
 
 def steps(_: Figures) -> list[Callable[[Figures], None]]:
@@ -41,12 +43,18 @@ def _mean_mse(call: Callable[[Picture, int], Picture], pictures: list[Picture], 
     return float(np.mean([quality.mse(picture, call(picture, colors)) for picture in pictures]))
 
 
+def _in_palette(queue: runtime.CommandQueue, space: str, picture: Picture, colors: int) -> Picture:
+    """A picture in the palette that k-means finds in a colour space."""
+    engine = KMeansPalette(colors, color_space=space, queue=queue).fit(picture)
+    return engine.palette_.colors[engine.predict(picture)]
+
+
 def _palettes(figures: Figures) -> None:
     """k-means against converged k-means and the quick peers."""
     pictures = _some(figures, 256, 384)
     what = f"mean MSE over {len(pictures)} pictures of 384x256"
     for colors in (16, 64, 256):
-        mine = _mean_mse(ours(figures.queue), pictures, colors)
+        mine = _mean_mse(partial(_in_palette, figures.queue, "srgb"), pictures, colors)
         converged = _mean_mse(peers.scikit_learn_converged, pictures, colors) if peers.SKLEARN is not None else None
         ratio = None if converged is None else mine / converged
         figures.at_most("k-means", f"{colors} colours, {what}, over scikit-learn's converged", 0.99, ratio)
@@ -62,7 +70,7 @@ def _perceived(figures: Figures) -> None:
     def difference(call: Callable[[Picture, int], Picture]) -> float:
         return float(np.mean([quality.color_difference(p, call(p, 64), queue=figures.queue) for p in pictures]))
 
-    mine = difference(lambda p, k: in_space(figures.queue, "oklab", p, k))
+    mine = difference(lambda p, k: _in_palette(figures.queue, "oklab", p, k))
     best = min(difference(call) for call in peers.methods(slow=False)[0].values())
     figures.at_most("mapping", "64 colours in OKLab, mean CIEDE2000 over the best peer's", 1, mine / best)
 
@@ -93,15 +101,55 @@ def _codebooks(figures: Figures) -> None:
             figures.at_most("VQ", f"codebook of {size}, MSE over that of {name}, 2 of 384x384", 1, ratio)
 
 
+def _pillow(gray: Picture) -> Picture:
+    """Serial Floyd-Steinberg, the baseline of every ratio."""
+    return np.asarray(PIL.Image.fromarray(gray).convert("1")).astype(np.uint8) * np.uint8(255)
+
+
+def _ramp(side: int = 512) -> Picture:
+    """Black to white from left to right."""
+    return np.tile(np.rint(np.linspace(0, 255, side)).astype(np.uint8), (side, 1))
+
+
+def _flats(side: int = 256) -> list[Picture]:
+    """Constant patches."""
+    return [np.full((side, side), tone, np.uint8) for tone in FLAT_TONES]
+
+
+def _spectral_peak(original: Picture, halftone: Picture, tile: int = 256) -> float:
+    """Strongest line of the error's spectrum over the median at its frequency: block edges and other patterns.
+
+    The power spectra of all tiles are averaged; frequencies up to a quarter cycle a pixel count.
+    """
+    error = halftone.astype(np.float64) - original
+    tile = min(tile, *error.shape)
+    rows, columns = error.shape[0] // tile, error.shape[1] // tile
+    tiles = error[: rows * tile, : columns * tile].reshape(rows, tile, columns, tile).swapaxes(1, 2)
+    power = (np.abs(np.fft.fft2(tiles.reshape(-1, tile, tile))) ** 2).mean(axis=0)
+    frequency = np.hypot(np.fft.fftfreq(tile)[:, None], np.fft.fftfreq(tile)[None, :])
+    ring = np.rint(frequency * tile).astype(int)
+    ring[frequency >= 0.25] = 0
+    bands = [power[ring == radius] for radius in range(2, tile // 4)]
+    return max(float(band.max() / (np.median(band) + 1e-9)) for band in bands)
+
+
+def _seen(halftone: Halftone, originals: list[Picture]) -> tuple[float, float]:
+    """Mean seen error and median spectral peak over some pictures."""
+    made = [halftone(original) for original in originals]
+    seen = [quality.visual_error(o, m) for o, m in zip(originals, made, strict=True)]
+    peaks = [_spectral_peak(o, m) for o, m in zip(originals, made, strict=True)]
+    return float(np.mean(seen)), float(np.median(peaks))
+
+
 def _halftones(figures: Figures) -> None:
     """Halftones against serial error diffusion."""
     photos = [np.asarray(PIL.Image.fromarray(picture).convert("L")) for picture in _some(figures, 512, 768)]
-    sets = {f"{len(photos)} pictures": photos, "a ramp": [halftone.ramp()], "flat patches": halftone.flats()}
-    base = {name: halftone.figures(halftone.pillow, originals) for name, originals in sets.items()}
+    sets = {f"{len(photos)} pictures": photos, "a ramp": [_ramp()], "flat patches": _flats()}
+    base = {name: _seen(_pillow, originals) for name, originals in sets.items()}
     for size, aims in SEEN.items():
         engine = PinwheelHalftoner(size, queue=figures.queue)
         for (name, originals), aim in zip(sets.items(), aims, strict=True):
-            seen, peak = halftone.figures(engine.transform, originals)
+            seen, peak = _seen(engine.transform, originals)
             figures.at_most("halftone", f"block {size}, {name}, seen error over Pillow's", aim, seen / base[name][0])
             if size == 32:
                 figures.at_most(

@@ -15,11 +15,10 @@ import PIL.Image
 
 from benchmarks import harness
 from benchmarks import palette_peers as peers
-from benchmarks.dithering import methods as dithering_methods
-from benchmarks.neuquant import NUMBA, baseline
-from benchmarks.quadtree import THRESHOLD, reduction
-from benchmarks.quadtree_peers import with_numba
-from benchmarks.vq import codec_of, gray, searchers
+from benchmarks.dithering_peers import methods as dithering_methods
+from benchmarks.neuquant_peers import NUMBA, baseline
+from benchmarks.quadtree_peers import THRESHOLD, reduction, with_numba
+from benchmarks.vq_peers import codec_of, gray, searchers
 from clquant import KMeansPalette, NeuQuantCL, PinwheelHalftoner, quality
 
 if TYPE_CHECKING:

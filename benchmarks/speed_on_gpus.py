@@ -12,9 +12,9 @@ import pyopencl.array
 from numpy.typing import NDArray
 
 from benchmarks import harness, measure
-from benchmarks.neuquant import NUMBA, baseline
-from benchmarks.quadtree import THRESHOLD, reduction
-from benchmarks.vq import codec_of, gray
+from benchmarks.neuquant_peers import NUMBA, baseline
+from benchmarks.quadtree_peers import THRESHOLD, reduction
+from benchmarks.vq_peers import codec_of, gray
 from clquant import KMeansPalette, NeuQuantCL, PinwheelHalftoner, QuadtreeBuilder, empty_pinned, runtime
 
 if TYPE_CHECKING:
