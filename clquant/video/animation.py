@@ -56,7 +56,7 @@ class Animation:
     frames : list of IndexedImage
         At least one, all of one size.
     delays_ms : list of int
-        How long each stands, 10 to 655,350.
+        How long each stands, 10 to 65,535,000 (18 hours).
     plays : int
         How often they are shown, up to 65535; 0 for ever.
 
@@ -206,7 +206,8 @@ def animation_bytes(
         ``"GIF"`` (as `gif_bytes`), ``"PNG"`` (indexed if all frames have one palette of at most 256 colours, else in
         full colour; all alpha is kept) or ``"WEBP"`` (without loss).
     delay_ms : int or sequence of int
-        How long each frame stands, 10 to 655350 ms; one for all, or as many as frames.
+        How long each frame stands, 10 to 65,535,000 ms; one for all, or as many as frames. Longer than a file's
+        frame can stand (GIF 655,350 ms, WebP 16,777,215) are written as several that change nothing.
     plays : int
         How often they are shown, 0 to 65535; 0 for ever.
     comment : str
@@ -235,7 +236,8 @@ def save_animation(
     frames : sequence or iterator of IndexedImage
         At least one, all of one size.
     delay_ms : int or sequence of int
-        How long each frame stands, 10 to 655350 ms; one for all, or as many as frames.
+        How long each frame stands, 10 to 65,535,000 ms; one for all, or as many as frames. Longer than a file's
+        frame can stand (GIF 655,350 ms, WebP 16,777,215) are written as several that change nothing.
     plays : int
         How often they are shown, 0 to 65535; 0 for ever.
     format : str, optional
@@ -269,8 +271,8 @@ def gif_bytes(frames: Iterable[IndexedImage], *, delay_ms: int | Sequence[int] =
         At least one, all of one size, at most 65535 pixels wide and high, each of at most 256 colours; if palettes
         differ, each frame carries its own. Entries of alpha below 128 become one transparent entry.
     delay_ms : int or sequence of int
-        How long each frame stands, 10 to 655350 ms; one for all, or as many as frames. GIF counts in 10 ms, so it is
-        rounded to that, half up, so that the sum is right.
+        How long each frame stands, 10 to 65,535,000 ms; one for all, or as many as frames. GIF counts in 10 ms, so
+        it is rounded to that, half up, so that the sum is right.
     loop : bool
         Whether it runs for ever, or once.
     """
@@ -293,7 +295,7 @@ def save_gif(
         At least one, all of one size, at most 65535 pixels wide and high, each of at most 256 colours; if palettes
         differ, each frame carries its own. Entries of alpha below 128 become one transparent entry.
     delay_ms : int or sequence of int
-        How long each frame stands, 10 to 655350 ms, rounded half up to 10 ms; one for all, or as many as frames.
+        How long each frame stands, 10 to 65,535,000 ms, rounded half up to 10 ms; one for all, or as many as frames.
     loop : bool
         Whether it runs for ever, or once.
 

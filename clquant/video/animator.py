@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import itertools
 import numbers
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -34,7 +34,7 @@ from clquant.video.hold import MOST_AHEAD, Held, held
 from clquant.video.kept import Kept
 from clquant.video.shown import About
 from clquant.video.timing import MILLISECONDS
-from clquant.video.writing import DELAYS_MS, Made, Packing, about_of
+from clquant.video.writing import DELAYS_MS, Made, Packing, about_of, shown_ms, with_delays
 
 if TYPE_CHECKING:
     from clquant.kmeans import KMeansPalette
@@ -56,7 +56,7 @@ def animate(
     max_bytes: int | None = None,
     dither: Any = None,
     color_space: str = "srgb",
-    delay_ms: int | None = None,
+    delay_ms: int | Sequence[int] | None = None,
     plays: int | None = None,
     random_state: Any = 0,
     queue: CommandQueue | None = None,
@@ -96,9 +96,9 @@ def animate(
         As `PaletteEngine.predict`.
     color_space, random_state, queue
         As `KMeansPalette` takes them.
-    delay_ms : int, optional
-        How long each frame stands; by default its own time in the file (of a film 100 frames a second are taken at
-        most), else 40.
+    delay_ms : int or sequence of int, optional
+        How long each frame stands, 10 to 65,535,000; one for all, or as many as frames. By default its own time in the
+        file (100 frames a second are taken at most), else 40.
     plays : int, optional
         How often they are shown; 0 for ever. By default as the file says, else for ever.
     progress : callable, optional
@@ -123,11 +123,9 @@ def animate(
     find_dither(dither)
     if delay_ms is None:
         source = source.at_most(MILLISECONDS // DELAYS_MS[0])
-    else:
-        params.integer("delay_ms", delay_ms, *DELAYS_MS)
     again: Iterable[Frame] = Spool(ahead(source)) if source.once else source
     reduction = Reduction(
-        source=again,
+        source=again if delay_ms is None else _Retimed(again, delay_ms),
         alike=source.alike,
         expected=again.expected if isinstance(again, Spool) else source.expected,
         colors=colors if isinstance(colors, numbers.Integral) else as_palette(colors, "colors"),
@@ -140,7 +138,6 @@ def animate(
         max_bytes=None if max_bytes is None else params.integer("max_bytes", max_bytes, 1),
         dither=dither,
         color_space=color_space,
-        delay_ms=delay_ms,
         plays=params.integer("plays", source.plays if plays is None else plays, 0, MAX_PLAYS),
         random_state=random_state,
         queue=queue,
@@ -183,7 +180,6 @@ class Reduction:
     max_bytes: int | None
     dither: Any
     color_space: str
-    delay_ms: int | None
     plays: int
     random_state: Any
     queue: CommandQueue | None
@@ -272,8 +268,7 @@ class Reduction:
                     np.copyto(whole[part], indices, where=~job.held.stays[part])
                 indices = whole
             before = IndexedImage.of_own(indices, job.palette)
-            delay_ms = min(max(job.held.frame.delay_ms, DELAYS_MS[0]), DELAYS_MS[1])
-            yield Made(before, self.delay_ms or delay_ms, job.kept)
+            yield Made(before, shown_ms(job.held.frame.delay_ms, number), job.kept)
             self.report.report(self.looked + number + 1, self.looked + max(self.looked or self.expected, number + 1))
 
     def _together(self, most: int) -> Iterator[list[_Job]]:
@@ -325,6 +320,18 @@ class Reduction:
         if self.max_bytes is None:
             return self, write(self, file)
         return within(self, self.max_bytes, write, file)
+
+
+class _Retimed:
+    """Frames with the times that a person gave."""
+
+    def __init__(self, frames: Iterable[Frame], delay_ms: Any) -> None:
+        self._frames, self._delay_ms = frames, delay_ms
+        next(with_delays([None], delay_ms), None)  # checks them now
+
+    def __iter__(self) -> Iterator[Frame]:
+        for frame, delay_ms in with_delays(self._frames, self._delay_ms):
+            yield Frame(frame.pixels, delay_ms)
 
 
 class _Job(NamedTuple):

@@ -1,13 +1,16 @@
 """Animated PNG files (ISO/IEC 15948, third edition, section 11.3.6): what each frame changes.
 
 Frames that have one palette are indexed; else all are RGB, or RGBA if any colour has alpha. A frame replaces a
-rectangle of what stands there, and nothing is disposed of, so that no reader can differ.
+rectangle of what stands there, and nothing is disposed of, so that no reader can differ. Indices of several frames have
+a byte each: FFmpeg shows rectangles of fewer bits at wrong places.
 """
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -21,6 +24,7 @@ from clquant.video.shown import About, Shown
 
 _KEEP, _REPLACE = 0, 0  # dispose_op none, blend_op source
 _MAX_SHORT = 65535
+MAX_DELAY_MS = 1000 * _MAX_SHORT
 
 # The rectangle that differs from the frame before, which of its pixels do, its left and upper edge, its milliseconds.
 Change = tuple[npt.NDArray[Any], npt.NDArray[np.bool_], int, int, int]
@@ -29,7 +33,9 @@ Change = tuple[npt.NDArray[Any], npt.NDArray[np.bool_], int, int, int]
 def write(file: BinaryIO, about: About, frames: Iterable[Shown]) -> None:
     """Write frames as an APNG file that can be sought in, as they come."""
     rgba = about.rgba if about.rgba is not None and len(about.rgba) <= png.MAX_COLORS else None
-    depth = 8 if rgba is None else bits_of(len(rgba))
+    source = iter(frames)
+    begin = list(itertools.islice(source, 2))
+    depth = 8 if rgba is None or len(begin) > 1 else bits_of(len(rgba))
     kind = png.INDEXED if rgba is not None else png.RGB if about.opaque else png.RGBA
     file.write(png.SIGNATURE)
     file.write(png.chunk(b"IHDR", struct.pack(">IIBBBBB", about.width, about.height, depth, kind, 0, 0, 0)))
@@ -41,12 +47,14 @@ def write(file: BinaryIO, about: About, frames: Iterable[Shown]) -> None:
     def packed(change: Change) -> tuple[Change, bytes]:
         return change, png.compressed(change[0], depth)
 
-    number = 0
-    for (pixels, _, x, y, delay), data in parallel.ordered(packed, changes(frames, rgba, 3 if about.opaque else 4)):
+    number, channels = 0, 3 if about.opaque else 4
+    for (pixels, _, x, y, delay), data in parallel.ordered(
+        packed, changes(itertools.chain(begin, source), rgba, channels)
+    ):
         rows, columns = pixels.shape[:2]
         sequence = max(2 * number - 1, 0)
         place = struct.pack(">IIIII", sequence, columns, rows, x, y)
-        file.write(png.chunk(b"fcTL", place + _delay(delay) + bytes([_KEEP, _REPLACE])))
+        file.write(png.chunk(b"fcTL", place + struct.pack(">HH", *_fraction(delay)) + bytes([_KEEP, _REPLACE])))
         file.write(png.chunk(b"fdAT", struct.pack(">I", sequence + 1) + data) if number else png.chunk(b"IDAT", data))
         number += 1
     file.write(png.chunk(b"IEND", b""))
@@ -90,8 +98,11 @@ def changes(
         before = now
 
 
-def _delay(milliseconds: int) -> bytes:
+def holds_delay(milliseconds: int) -> bool:
+    """Whether a file can hold a delay exactly."""
+    return max(_fraction(milliseconds)) <= _MAX_SHORT
+
+
+def _fraction(milliseconds: int) -> tuple[int, int]:
     """Numerator and denominator of a delay in seconds."""
-    if milliseconds <= _MAX_SHORT:
-        return struct.pack(">HH", milliseconds, 1000)
-    return struct.pack(">HH", min((milliseconds + 500) // 1000, _MAX_SHORT), 1)
+    return (milliseconds, 1000) if milliseconds <= _MAX_SHORT else Fraction(milliseconds, 1000).as_integer_ratio()

@@ -26,7 +26,7 @@ from clquant.images.picture_files import MAX_FILE_PIXELS
 from clquant.runtime import FileError, InvalidArgument, open_session
 from clquant.video.containers import FilmBytes
 from clquant.video.films import MATRICES, MOST_FPS, TAKES_OTHERS, Film
-from clquant.video.timing import MILLISECONDS, Timed, clipped, rounded, thinned
+from clquant.video.timing import LEAST, MILLISECONDS, Timed, clipped, rounded, thinned
 
 DELAY_MS = 40  # of pictures that have no times of their own
 STDIN = "-"
@@ -167,10 +167,10 @@ class Frames:
         return part if self._fps is None else min(part, round(shown * self._fps))
 
     def at_most(self, fps: int) -> Frames:
-        """The same frames; of a film at most `fps` a second."""
+        """The same frames: of a film at most `fps` a second, of others as many as every format can show."""
         fewer = copy.copy(self)
-        if isinstance(self._source, Film) and self._fps is None:
-            fewer._fps = Fraction(fps)
+        if self._fps is None:
+            fewer._fps = Fraction(fps) if isinstance(self._source, Film) else 1 / LEAST
         return fewer
 
     def __len__(self) -> int:

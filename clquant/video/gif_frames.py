@@ -20,7 +20,7 @@ from clquant.color.formats import parallel
 from clquant.color.formats.gif import MAX_COLORS, OPAQUE_ALPHA, with_one_hole
 from clquant.images.moving import bounds
 from clquant.runtime import InvalidArgument
-from clquant.video.gif import MAX_DELAY, Frame
+from clquant.video.gif import Frame
 from clquant.video.shown import About, Shown
 
 _OPAQUE = 1 << 24  # beside 24 bits of colour, so that none is 0
@@ -69,7 +69,7 @@ def drawn(frames: Iterable[Shown], about: About) -> Iterator[Drawn]:
                 f"holes in it; allowed for a GIF with holes: {MAX_COLORS - 1} colours in its first frame and in those "
                 "before such ones"
             )
-        delay = min((elapsed + given.delay_ms + 5) // 10 - (elapsed + 5) // 10, MAX_DELAY)
+        delay = (elapsed + given.delay_ms + 5) // 10 - (elapsed + 5) // 10
         whole = Frame(part, columns.start, rows.start, colors, transparent, clear, delay)
         gaps = _with_gaps(whole, touched[rows, columns])
         kept = given.kept is not None and gaps is not None and bool(given.kept[rows, columns].any())

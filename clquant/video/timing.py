@@ -47,7 +47,7 @@ def thinned(frames: Iterable[Timed], fps: Fraction) -> Iterator[Timed]:
             kept[-1] = kept[-1]._replace(end=begin)
         yield from kept[:-1]
         kept, free = [*kept[-1:], frame._replace(start=begin)], begin + step
-    if len(kept) == 2 and kept[1].end - kept[1].start < min(LEAST, step / 2):
+    if len(kept) == 2 and kept[1].end - kept[1].start < min(LEAST, step):
         kept = [kept[0]._replace(end=kept[1].end)]
     yield from kept
 

@@ -23,6 +23,7 @@ from clquant.video import apng
 from clquant.video.shown import About, Shown
 
 MAX_SIDE = 16383
+MAX_DELAY_MS = (1 << 24) - 1
 _HAS_ALPHA, _ANIMATED = 0x10, 0x02
 _DRAW, _REPLACE = 0x00, 0x02
 _RIFF_BYTES = 12

@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,9 @@ from clquant.runtime import InvalidArgument, InvalidType
 from clquant.video import apng, gif, gif_frames, webp
 from clquant.video.shown import About, Shown
 
-DELAYS_MS = 10, 10 * gif.MAX_DELAY
+T = TypeVar("T")
+
+DELAYS_MS = 10, apng.MAX_DELAY_MS
 ANIMATED = ("GIF", "PNG", "WEBP")
 SUFFIXES = {".gif": "GIF", ".png": "PNG", ".apng": "PNG", ".webp": "WEBP"}
 _SPOOLED = 1 << 24  # bytes of a file for a pipe that are kept in memory
@@ -46,12 +48,39 @@ def write_frames(
     file: BinaryIO, format: str, about: About, frames: Iterable[Shown], packing: Packing = gif_frames.packed
 ) -> None:
     """Write frames as they come to a file that can be sought in."""
+    frames = _split(frames, format)
     if format == "PNG":
         apng.write(file, about, frames)
     elif format == "WEBP":
         webp.write(file, about, frames)
     else:
         gif.write(file, about, packing(gif_frames.drawn(frames, about)))
+
+
+def shown_ms(delay_ms: int, number: int) -> int:
+    """The milliseconds that results show a file's frame: at least 10, about the least that players keep."""
+    if delay_ms > DELAYS_MS[1]:
+        raise InvalidArgument(f"frames[{number}] stands {delay_ms} ms; allowed: up to {DELAYS_MS[1]}")
+    return max(delay_ms, DELAYS_MS[0])
+
+
+def _split(frames: Iterable[Shown], format: str) -> Iterator[Shown]:
+    """Yield frames, those that stand longer than one frame of a file can as several that change nothing."""
+    for frame in frames:
+        for number, delay in enumerate(_delays_in_file(frame.delay_ms, format)):
+            keeps_all = number and frame.kept is not None
+            kept = np.ones(frame.indices.shape, np.bool_) if keeps_all else frame.kept
+            yield frame._replace(delay_ms=delay, kept=kept)
+
+
+def _delays_in_file(delay_ms: int, format: str) -> list[int]:
+    """Split milliseconds into ones that a file can hold, each at least `DELAYS_MS`'s least."""
+    if format == "PNG":
+        seconds = (delay_ms - DELAYS_MS[0]) // 1000 * 1000
+        return [delay_ms] if apng.holds_delay(delay_ms) else [seconds, delay_ms - seconds]
+    count = -(-delay_ms // (10 * gif.MAX_DELAY if format == "GIF" else webp.MAX_DELAY_MS))
+    edges = [delay_ms * number // count for number in range(count + 1)]
+    return [end - begin for begin, end in itertools.pairwise(edges)]
 
 
 @contextlib.contextmanager
@@ -110,12 +139,7 @@ def write_any(file: BinaryIO, format: str, frames: Any, delay_ms: Any, plays: An
 
 def _streamed(first: IndexedImage, frames: Iterator[Any], delay_ms: Any, opaque: bool) -> Iterator[Shown]:
     """Yield an iterator's frames as writers take them."""
-    delays = iter(_each_delay(delay_ms)) if _is_list(delay_ms) else itertools.repeat(_delays(delay_ms, 1)[0])
-    count = 0
-    for number, frame in enumerate(itertools.chain([first], frames)):
-        delay = next(delays, None)
-        if delay is None:
-            raise InvalidArgument(f"delay_ms has {number}; allowed: one for each of the frames, or one number")
+    for number, (frame, delay) in enumerate(with_delays(itertools.chain([first], frames), delay_ms)):
         if _checked(frame).shape != first.shape:
             raise sizes_differ({first.shape, frame.shape})
         if opaque and frame.palette != first.palette and (frame.palette.rgba()[:, 3] < 255).any():
@@ -124,7 +148,18 @@ def _streamed(first: IndexedImage, frames: Iterator[Any], delay_ms: Any, opaque:
                 "written as they come: a first frame whose palette has such a colour, or the frames in a list"
             )
         yield Made(frame, delay).shown()
-        count = number + 1
+
+
+def with_delays(frames: Iterable[T], delay_ms: Any) -> Iterator[tuple[T, int]]:
+    """Yield frames with their milliseconds: one number for all, or one for each."""
+    delays = iter(_each_delay(delay_ms)) if _is_list(delay_ms) else itertools.repeat(_delays(delay_ms, 1)[0])
+    count = 0
+    for frame in frames:
+        delay = next(delays, None)
+        if delay is None:
+            raise InvalidArgument(f"delay_ms has {count}; allowed: one for each of the frames, or one number")
+        yield frame, delay
+        count += 1
     if _is_list(delay_ms) and next(delays, None) is not None:
         raise InvalidArgument(
             f"delay_ms has {len(delay_ms)}; allowed: one for each of the {count} frames, or one number"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import io
+import itertools
 import os
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 import clquant
 from clquant import IndexedImage, KMeansPalette
+from clquant.images.moving import Frame
 from clquant.runtime import FileError, InvalidArgument, InvalidType, StoppedError
 from clquant.video import animation
 from tests.gif_decoder import decoded
@@ -115,6 +117,73 @@ def test_an_animation_of_frames_and_times(rng, tmp_path):
         assert made.to_bytes(format) == animation.animation_bytes(frames, format, **given)
     made.save(tmp_path / "a.png")
     assert [frame.delay_ms for frame in clquant.video.frames(tmp_path / "a.png")] == [40, 70_000, 20]
+
+
+@pytest.mark.parametrize("long", [65_536, 655_361, 700_001, 20_000_003, 65_535_000])
+@pytest.mark.parametrize("alike", [True, False])
+def test_long_frames_stand_as_long_as_asked(long, alike, rng, tmp_path):
+    """Those longer than a file's frame can stand are written as several that look alike."""
+    pictures = rng.integers(0, 256, (3, 5, 6, 3), np.uint8)
+    delays = [40, long, 20]
+    film = clquant.animate(list(pictures), 8, shared=alike, delay_ms=delays)
+    assert film.delays_ms == delays
+    for suffix in ("gif", "png", "webp") if alike else ("gif", "webp"):
+        film.save(tmp_path / f"a.{suffix}")
+        read = list(clquant.video.frames(tmp_path / f"a.{suffix}"))
+        total = sum(delays) if suffix != "gif" else (sum(delays) + 5) // 10 * 10
+        assert sum(frame.delay_ms for frame in read) == total
+        assert min(frame.delay_ms for frame in read) >= 10
+        seen = [*(frame.pixels[:, :, :3].tobytes() for frame in read), b""]
+        starts = [frame for frame, after in itertools.pairwise(seen) if frame != after]
+        assert starts == [frame.to_array().tobytes() for frame in film.frames]
+
+
+def test_animate_takes_a_time_for_each_frame(rng, tmp_path):
+    pictures = list(rng.integers(0, 256, (3, 5, 6, 3), np.uint8))
+    delays = [30, 80, 1000]
+    for frames in (pictures, iter(pictures)):
+        assert clquant.animate(frames, 4, delay_ms=np.array(delays)).delays_ms == delays
+    clquant.save_animation(tmp_path / "a.gif", clquant.animate(pictures, 4).frames)
+    assert clquant.animate(tmp_path / "a.gif", ["black", "white"], delay_ms=delays).delays_ms == delays
+    for count in (2, 4):
+        with pytest.raises(InvalidArgument, match=f"delay_ms has {count}; allowed: one for each of the"):
+            clquant.animate(pictures, ["black", "white"], delay_ms=[40] * count).to_bytes("GIF")
+    with pytest.raises(InvalidArgument, match=r"delay_ms\[1\] is 9; allowed: an integer from 10 to 65535000"):
+        clquant.animate(pictures, delay_ms=[40, 9, 40])
+    too_long = clquant.video.frames([Frame(pictures[0], 65_535_001)])
+    with pytest.raises(InvalidArgument, match=r"frames\[0\] stands 65535001 ms; allowed: up to 65535000"):
+        clquant.animate(too_long).to_bytes("GIF")
+
+
+def test_frames_faster_than_formats_show_keep_their_time(rng):
+    frames = [Frame(picture, 4) for picture in rng.integers(0, 256, (30, 5, 6, 3), np.uint8)]
+    made = clquant.animate(frames, ["black", "white"])
+    assert sum(made.delays_ms) == 120
+    assert min(made.delays_ms) >= 10
+
+
+@pytest.mark.parametrize("count", [2, 4, 16, 17])
+def test_pillow_and_ffmpeg_read_the_same_apng(count, rng, tmp_path):
+    """Frames of few colours, parts of which change at every place and width."""
+    av = pytest.importorskip("av")
+    palette = rng.integers(0, 256, (count, 3), np.uint8)
+    now, frames = rng.integers(0, count, (5, 19)), []
+    for left, width in [(0, 19), (0, 3), (8, 8), (3, 5), (5, 14), (16, 3), (1, 1)]:
+        now = now.copy()
+        now[1:4, left : left + width] = (now[1:4, left : left + width] + 1) % count
+        frames.append(IndexedImage(now, palette))
+    path = tmp_path / "a.png"
+    animation.save_animation(path, frames)
+    with av.open(str(path)) as film:
+        theirs = [frame.to_ndarray(format="rgb24") for frame in film.decode(video=0)]
+    with PIL.Image.open(path) as film:
+        pillows = [np.asarray(frame.convert("RGB")) for frame in PIL.ImageSequence.Iterator(film)]
+    expected = [frame.to_array() for frame in frames]
+    assert np.array_equal(theirs, expected)
+    assert np.array_equal(pillows, expected)
+    assert np.array_equal([frame.pixels for frame in clquant.video.frames(path)], expected)
+    animation.save_animation(tmp_path / "still.png", frames[:1])
+    assert (tmp_path / "still.png").read_bytes()[24] == (8 if count > 16 else int(np.log2(count)))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

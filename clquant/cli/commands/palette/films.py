@@ -218,7 +218,6 @@ def _quantized(
     options: Options, frames: list[_Frame], palette: Palette | None, label: str, plays: int, delay_ms: int | None = None
 ) -> animation.Animation:
     """Map frames to one palette, or each to its own; beside ones with holes, opaque ones leave an entry free."""
-    low, high = writing.DELAYS_MS
     most = None
     if palette is None and palette_options.colors(options.args) == MAX_COLORS:
         pictures = (np.asarray(frame) for frame in frames)
@@ -231,7 +230,7 @@ def _quantized(
                 picture, own_delay = frame.film.read(frame.number)
                 which = f"{label}, frame {number} of {len(frames)}"
                 own = palette or options.learn([picture], which, most)
-                delay = min(max(delay_ms or own_delay, low), high)
+                delay = writing.shown_ms(delay_ms or own_delay, number - 1)
                 yield writing.Made(options.quantize(picture, own, which, as_shown=False), delay)
                 progress(number, len(frames))
 
