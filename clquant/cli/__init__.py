@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import sys
@@ -24,6 +25,7 @@ def main(
     arguments: Sequence[str] | None = None, *, running: contextlib.AbstractContextManager[None] | None = None
 ) -> int:
     """Run the command."""
+    args = argparse.Namespace()
     try:
         given = sys.argv[1:] if arguments is None else list(arguments)
         named = given[:1] if given and given[0] in COMMANDS else COMMANDS
@@ -44,7 +46,7 @@ def main(
         streams.abandon(sys.stdout)
         return EXIT_PIPE
     except clquant.ClquantError as error:
-        return _say(str(error), EXIT_USAGE)
+        return _say(common.as_typed(args, str(error)), EXIT_USAGE)
     except MemoryError:
         return _say("there is not enough memory for this job", EXIT_FAILED)
     except Exception as error:

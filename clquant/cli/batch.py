@@ -173,7 +173,7 @@ class Failures:
         is_its_own = isinstance(error, _OF_AN_INPUT) or str(error).startswith(source.shown)
         if self._total == 1 or not (always or is_its_own):
             raise error
-        text = str(error)
+        text = common.as_typed(self._args, str(error))
         self._errors.append((source, error))
         streams.complain(f"clquant: {text if source.shown in text else f'{source.shown}: {text}'}\n")
 
@@ -181,7 +181,9 @@ class Failures:
         """Print at the end which inputs failed; the exit status."""
         if not self._errors:
             return 0
-        common.record_failures(self._args, [(source.path, str(error)) for source, error in self._errors])
+        common.record_failures(
+            self._args, [(source.path, common.as_typed(self._args, str(error))) for source, error in self._errors]
+        )
         names = ", ".join(source.shown for source, _ in self._errors)
         streams.complain(f"clquant: {len(self._errors)} of {self._total} inputs failed: {names}\n")
         return common.EXIT_FAILED

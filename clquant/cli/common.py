@@ -24,6 +24,7 @@ from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.runtime import InvalidArgument
 
 STDOUT = "-"
+NO_DITHER = "none"
 EXIT_FAILED = 1
 _COMPRESSIONS = {"none": "raw", "packbits": "packbits", "deflate": "tiff_adobe_deflate", "g4": "group4"}
 TRAITS = {
@@ -87,8 +88,23 @@ def with_trait(args: argparse.Namespace, trait: str) -> list[str]:
 
 
 def given(args: argparse.Namespace, trait: str) -> list[str]:
-    """Names, as they are typed, of the options with a trait whose values are not their defaults."""
-    return [name.replace("_", "-") for name in with_trait(args, trait) if is_given(args, name)]
+    """Return the options with a trait, as they were typed, whose values are not their defaults."""
+    return [typed(args, name) for name in with_trait(args, trait) if is_given(args, name)]
+
+
+def typed(args: argparse.Namespace, name: str) -> str:
+    """Return the word by which an option was given, else the one that helps show, which is Python's."""
+    return getattr(args, "typed", {}).get(name) or f"--{args.options[name].parameter.replace('_', '-')}"
+
+
+def as_typed(args: argparse.Namespace, message: str) -> str:
+    """Name options in an error as they were typed, instead of Python's parameters."""
+    for name, word in getattr(args, "typed", {}).items():
+        parameters = {name, args.options[name].parameter} if name in args.options else {name}
+        for one in parameters:
+            place = rf"(?<!['\w-]){one}(?!['\w])" if "_" in one else rf"^{one}(?= (is|has|are|holds)\b)"
+            message = re.sub(place, word, message)
+    return message
 
 
 def is_given(args: argparse.Namespace, name: str) -> bool:
@@ -173,12 +189,19 @@ def add(parser: Any, *names: str, **changes: Any) -> None:
         _SHARED[name](parser, **changes)
 
 
-def add_dither(parser: Any, what: str, remark: str, default: str | None = None, also: tuple[str, ...] = ()) -> None:
-    """Declare ``--dither``; `remark` ends its help, `also` are further words."""
-    names = ", ".join(dither_names())
-    text = f"{what}; HOW is one of: {names}; {DEFAULT} if none is named {remark}"
-    how: Any = {"nargs": "?", "const": DEFAULT, "choices": (*dither_names(), *also), "default": default}
-    option(parser, "--dither HOW", text, "everyday", **how)
+def add_dither(
+    parser: Any,
+    what: str,
+    remark: str = "",
+    names: Sequence[str] = (),
+    const: str = DEFAULT,
+    default: str | None = None,
+) -> None:
+    """Declare ``--dither``, of some names or of all; `remark` ends its help, and `const` is meant if none is named."""
+    names = [*(names or dither_names()), *([NO_DITHER] if default else [])]
+    remark = remark or f"(default: {default or 'no dithering'})"
+    text = f"{what}; HOW is one of: {', '.join(names)}; {const} if none is named {remark}"
+    option(parser, "--dither HOW", text, "everyday", nargs="?", const=const, choices=names, default=default)
 
 
 def given_palette(name: str, text: str) -> Palette:
@@ -229,7 +252,7 @@ def refuse(args: argparse.Namespace, names: Sequence[str], why: str) -> None:
     """Refuse options that were given in vain; `why` is the rest of the sentence after "--option is given"."""
     for name in names:
         if is_given(args, name):
-            raise InvalidArgument(f"--{name.replace('_', '-')} is given {why}")
+            raise InvalidArgument(f"{typed(args, name)} is given {why}")
 
 
 def counted(number: int, noun: str) -> str:
@@ -237,11 +260,16 @@ def counted(number: int, noun: str) -> str:
     return f"1 {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def decibels(psnr: float) -> str:
+    """Describe a PSNR in messages."""
+    return f"PSNR {psnr:.2f} dB" if math.isfinite(psnr) else "exact"
+
+
 def refuse_both(args: argparse.Namespace, names: Sequence[str], other: str) -> None:
     """Refuse options beside another option."""
     for name in names:
         if is_given(args, name):
-            raise InvalidArgument(f"--{name.replace('_', '-')} and --{other} are given; allowed: one of them")
+            raise InvalidArgument(f"{typed(args, name)} and --{other} are given; allowed: one of them")
 
 
 def shown(target: str) -> str:

@@ -88,7 +88,7 @@ def cluster(args: argparse.Namespace, pairs: Sequence[Pair]) -> Iterator[Any]:
 
         from clquant.dask import LocalOpenCLCluster
     except ImportError as error:
-        raise InvalidArgument("--cluster needs Dask (pip install clquant[dask])") from error
+        raise InvalidArgument("--cluster needs Dask (pip install 'dask[array]' distributed)") from error
     kind, _, rest = args.cluster.partition(":")
     with contextlib.ExitStack() as stack:
         address: Any = args.cluster

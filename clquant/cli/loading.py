@@ -217,7 +217,7 @@ def split(args: argparse.Namespace, pairs: Sequence[Pair]) -> tuple[list[Pair], 
     """Split inputs into those that go by bands, after refusing options that need whole pictures, and the others."""
     banded = [pair for pair in pairs if is_banded(args, pair)]
     for name in common.given(args, "whole") if banded else ():
-        raise InvalidArgument(f"--{name} needs the whole picture, but {banded[0][1]!r} is written in parts")
+        raise InvalidArgument(f"{name} needs the whole picture, but {banded[0][1]!r} is written in parts")
     return banded, [pair for pair in pairs if pair not in banded]
 
 

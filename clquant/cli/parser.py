@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import copy
 import importlib
+import os
 import pkgutil
 import re
 import sys
@@ -39,6 +40,12 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(EXIT_USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self._subparsers is not None and args == []:
+            self.print_help()
+            self.exit()
+        return super().parse_known_args(args, namespace)
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if file is sys.stdout:
@@ -88,10 +95,80 @@ class _Command(_Parser):
         return formatter.format_help()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        found, unknown = super().parse_known_args(args, namespace)
+        words = _Words(self, args)
+        found, unknown = super().parse_known_args(args if self._subparsers else words.sorted(), namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        if not self._subparsers:
+            found.typed = words.typed
         return found, unknown
+
+
+class _Words:
+    """A command's words: its options first, so that inputs may stand anywhere and none is taken for an option's value.
+
+    `typed`: of each option that is given the word for it, by the name of its value.
+    """
+
+    def __init__(self, parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+        self._known = parser._option_string_actions
+        self._rest, self.typed = list(words), dict[str, str]()
+        self._options, self._inputs = list[str](), list[str]()
+
+    def sorted(self) -> list[str]:
+        """Return options with their values, ``--`` and inputs."""
+        while self._rest:
+            word = self._rest.pop(0)
+            if word == "--":
+                self._inputs += self._rest
+                break
+            if word == "-" or not word.startswith("-"):
+                self._inputs.append(word)
+                continue
+            self._options.append(word)
+            if (action := self._action(word)) is not None and "=" not in word:
+                self._take_values(action)
+        return [*self._options, "--", *self._inputs] if self._inputs else self._options
+
+    def _action(self, word: str) -> argparse.Action | None:
+        """Find the option that takes the next words as values, and note how the last one was typed."""
+        name = word.partition("=")[0]
+        if word.startswith("--"):
+            action = self._known.get(name) or next(
+                (self._known[one] for one in self._known if one.startswith(name)), None
+            )
+            if action is not None:
+                self.typed[action.dest] = name
+            return action
+        for place, letter in enumerate(word[1:], 2):  # such as -qk 16 and -k16
+            action = self._known.get(f"-{letter}")
+            if action is None:
+                return None
+            self.typed[action.dest] = f"-{letter}"
+            if action.nargs != 0:
+                return action if place == len(word) else None
+        return None
+
+    def _take_values(self, action: argparse.Action) -> None:
+        if action.nargs is None and self._rest:
+            self._options.append(self._rest.pop(0))
+        while action.nargs in ("?", "+") and self._rest and _may_be_value(action, self._rest[0]):
+            self._options.append(self._rest.pop(0))
+            if action.nargs == "?":
+                break
+
+
+def _may_be_value(action: argparse.Action, word: str) -> bool:
+    """Whether a word is a value of an option rather than an input or an option; a mistyped value is one too."""
+    if word.startswith("-"):
+        return False
+    try:
+        if action.choices is None:
+            action.type(word)  # type: ignore[operator,misc]
+            return True
+    except ValueError:
+        return False
+    return word in action.choices or not ("." in word or os.path.exists(word) or os.sep in word)
 
 
 def _short(action: argparse.Action) -> argparse.Action:

@@ -12,6 +12,8 @@ Mask = npt.NDArray[np.int32]
 
 ORDERED = {"blue-noise": ("blue-noise", 8), "bayer": ("bayer", 8), **{f"bayer{n}": ("bayer", n) for n in (2, 4, 8, 16)}}
 """The mask and size that each name of an ordered dither stands for."""
+SEAMLESS = "blue-noise"
+"""The ordered dither where none is named."""
 
 
 @functools.cache

@@ -35,7 +35,7 @@ class TiffSink(FileSink):
             import tifffile  # an extra
         except ImportError as error:
             raise FileError(
-                f"cannot write {str(self.path)!r}: tifffile is not installed (pip install clquant[large])"
+                f"cannot write {str(self.path)!r}: tifffile is not installed (pip install tifffile)"
             ) from error
         self._rows: queue.Queue[npt.NDArray[Any] | None] = queue.Queue(1)
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "clquant-tiff")

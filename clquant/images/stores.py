@@ -40,7 +40,7 @@ def zarr_module(job: str) -> Any:
     try:
         import zarr
     except ImportError as error:
-        raise FileError(f"cannot {job}: zarr is not installed (pip install clquant[large])") from error
+        raise FileError(f"cannot {job}: zarr is not installed (pip install zarr)") from error
     return zarr
 
 

@@ -141,7 +141,6 @@ def import_av(shown: str) -> Any:
         import av
     except ImportError as error:
         raise FileError(
-            f"cannot read {shown}: it is no picture, and films need PyAV, which is not installed: "
-            "pip install 'clquant[video]'"
+            f"cannot read {shown}: it is no picture, and films need PyAV, which is not installed (pip install av)"
         ) from error
     return av

@@ -59,6 +59,14 @@ def test_help_fits_a_screen(name: str, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert {word for word in every - hidden if word not in shown["--help-all"]} == set()
 
 
+@pytest.mark.parametrize("name", ["", "vq", "vectors"])
+def test_a_command_without_words_prints_its_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(name.split())
+    assert end.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: clquant {name}".strip())
+
+
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_options_are_called_as_parameters_are(name: str) -> None:
     target, names = PARAMETERS[name]

@@ -13,19 +13,19 @@ from clquant.cli import main
 from clquant.cli.common import byte_count
 
 IGNORED = [
-    (["vq", "encode", "a.png", "--codebook", "b.clvq", "-n", "256"], "--codewords is given with --codebook"),
+    (["vq", "encode", "a.png", "--codebook", "b.clvq", "-n", "256"], "-n is given with --codebook"),
     (["vq", "encode", "a.png", "--codebook", "b.clvq", "--block", "4x4"], "--block is given with --codebook"),
     (["vq", "encode", "a.png", "--codebook", "b.clvq", "--init", "splitting"], "--init is given with --codebook"),
     (["vq", "encode", "a.png", "--codebook", "b.clvq", "--refine", "3"], "--refine is given with --codebook"),
     (["vq", "encode", "a.png", "--codebook", "b.clvq", "--seed", "0"], "--seed is given with --codebook"),
     (["vq", "encode", "a.png", "--tolerance", "2"], "--tolerance is given without --side-match"),
-    (["quadtree", "t.clqt", "-t", "13"], "--threshold is given with saved trees, whose leaves are chosen"),
+    (["quadtree", "t.clqt", "-t", "13"], "-t is given with saved trees, whose leaves are chosen"),
     (["quadtree", "t.clqt", "--min-size", "2"], "--min-size is given with saved trees"),
     (["quadtree", "t.clqt", "--criterion", "range"], "--criterion is given with saved trees"),
     (["quadtree", "t.clqt", "--max-depth", "3"], "--max-depth is given with saved trees"),
     (["halftone", "a.png", "--space", "oklab"], "--space is given without --palette"),
     (["halftone", "a.png", "--palette", ""], "neither a file nor colours"),
-    (["palette", "a.png", "--use", "two.gpl", "-k", "256"], "--use takes a palette as it is; --colors would learn one"),
+    (["palette", "a.png", "--use", "two.gpl", "-k", "256"], "--use takes a palette as it is; -k would learn one"),
     (["palette", "a.png", "--use", "two.gpl", "--seed", "0"], "--use takes a palette as it is; --seed would learn one"),
     (["palette", "a.png", "--use", ""], "neither a file nor colours"),
     (["panel", "--panel", "bwr"], "no picture is given; allowed without one: --panel list"),
@@ -40,6 +40,31 @@ IGNORED = [
     (["palette", "a.png", "--save-palette", ""], "--save-palette is ''; allowed: a path"),
     (["palette", "a.png", "--device", ""], "device '' is not there; there is 0:"),
     (["palette", ""], "an input is ''; allowed: a file, a folder, or - for standard input"),
+]
+
+
+NAMED = [  # by Python's words, with the value attached, by the beginning of a word, and beside others
+    (["palette", "a.png", "--n-colors=1"], "--n-colors is 1; allowed: an integer from 2 to 65536"),
+    (["palette", "a.png", "-qk1"], "-k is 1; allowed: an integer from 2 to 65536"),
+    (["palette", "a.png", "-k", "2", "--see", "-1"], "--see is -1; allowed: an integer from 0"),
+    (["palette", "a.png", "--fixed", "red,lime,blue", "-k", "2"], "--fixed has 3 colours; allowed: fewer than -k = 2"),
+    (["palette", "a.png", "b.png", "-k", "1", "-o", "out/"], "-k is 1; allowed: an integer from 2 to 65536"),
+    (["animate", "a.png", "--colors", "1"], "--colors is 1; allowed: 2 to 256"),
+    (["panel", "a.png", "--panel", "bwr", "--size", "12x8", "--tone", "3"], "--tone is 3; allowed: a number from 0"),
+    (["tileset", "a.png", "-k", "500"], "-k is 500; allowed: an integer from 2 to 256"),
+]
+
+ANYWHERE = [  # options before, between and behind inputs
+    ["palette", "--dither", "a.png", "-k", "16", "-o", "out/"],
+    ["palette", "-k", "16", "a.png", "--dither", "c.png", "-o", "out/"],
+    ["palette", "-k16", "a.png", "-o", "out/", "c.png"],
+    ["palette", "--dither", "bayer4", "a.png", "-qk", "16", "c.png", "-o", "out/"],
+    ["palette", "--dith", "./a.png", "-o", "out/"],
+    ["animate", "--dither", "a.png", "c.png", "--fps", "5", "-o", "out/made.gif"],
+    ["compare", "--dither", "a.png", "-k", "4", "-o", "out/"],
+    ["panel", "--panel", "bwr", "--dither", "a.png", "-o", "out/"],
+    ["quadtree", "--criterion", "weighted", "--weights", "3", "6", "1", "a.png", "-o", "out/"],
+    ["tileset", "--dither", "a.png", "--palettes", "2", "-k", "4", "-o", "out/"],
 ]
 
 
@@ -63,6 +88,32 @@ def test_what_would_be_ignored_is_refused(folder, arguments, message, capsys):
     assert message in error
     assert error.count("\n") == 1
     assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("arguments", "message"), NAMED, ids=lambda value: " ".join(value)[:60])
+def test_errors_name_options_as_they_were_typed(folder, arguments, message, capsys):
+    (folder / "b.png").write_bytes((folder / "a.png").read_bytes())
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("arguments", ANYWHERE, ids=" ".join)
+def test_inputs_stand_anywhere(folder, arguments):
+    (folder / "c.png").write_bytes((folder / "a.png").read_bytes())
+    (folder / "out").mkdir()
+    assert main(arguments) == 0
+    inputs = [word for word in arguments if word.endswith(("a.png", "c.png"))]
+    assert len(list((folder / "out").iterdir())) == (1 if "animate" in arguments else len(inputs))
+
+
+def test_options_end_where_inputs_begin(folder, capsys):
+    assert main(["palette", "--dither", "a.png", "-k", "16"]) == 0
+    assert (folder / "a-16.png").exists()
+    with pytest.raises(SystemExit):
+        main(["palette", "--dither", "blu-noise", "a.png"])
+    assert "argument --dither: invalid choice: 'blu-noise'" in capsys.readouterr().err
 
 
 def test_a_picture_among_trees_takes_the_options(folder):

@@ -81,13 +81,13 @@ def test_product_codes_through_pipes(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("train rows.npy -n 121 -o x.npz", "n_samples=120 rows; allowed: at least n_codewords=121"),
+        ("train rows.npy -n 121 -o x.npz", "n_samples=120 rows; allowed: at least -n=121"),
         ("train rows.npy -o x.fvecs", "has the suffix '.fvecs'; allowed: .npz, .npy"),
         ("train rows.npy --n-subspaces 2 --n-bits 2 -o x.npy", "cannot hold the codebooks of codes; allowed: .npz"),
         ("train rows.npy rows.bvecs -o x.npz", "there are 2 inputs; allowed: one file of rows"),
-        ("train rows.npy --n-subspaces 4 --n-bits 2 -o x.npz", "5 features; allowed: a multiple of n_subspaces=4"),
+        ("train rows.npy --n-subspaces 4 --n-bits 2 -o x.npz", "5 features; allowed: a multiple of --n-subspaces=4"),
         ("train rows.npy --n-bits 2 -o x.npz", "--n-bits is given without --n-subspaces"),
-        ("train rows.npy --n-stages 2 -n 4 -o x.npz", "--codewords is given with codes"),
+        ("train rows.npy --n-stages 2 -n 4 -o x.npz", "-n is given with codes"),
         ("train rows.npy --n-stages 2 --rotation opq -o x.npz", "--rotation is given with --n-stages"),
         ("train rows.npy --device nonsense -o x.npz", "nonsense"),
         ("train none.npy -o x.npz", "there is no such file"),

@@ -25,7 +25,6 @@ from clquant.video.writing import SUFFIXES, animated_format_of
 
 HELP = "make a GIF, APNG or WebP of a film, of another animation, or of pictures"
 
-NO_DITHER = "none"
 MOST_FPS = 50
 """Of a film that names no other: players show a GIF's faster frames slowly."""
 
@@ -37,7 +36,7 @@ EPILOG = f"""examples:
   clquant animate frames/ --fps 12 -o walk.png            pictures of a folder, by their names
   ffmpeg -i clip.mkv -f yuv4mpegpipe - | clquant animate - -o clip.gif
 
-Films need PyAV: pip install 'clquant[video]'. Of one that names more than {MOST_FPS} frames a second no more are taken.
+Films need PyAV: pip install av. Of one that names more than {MOST_FPS} frames a second no more are taken.
 Times are exact: what is rounded in one frame is made good in the next."""
 
 
@@ -51,8 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", type=_size, metavar="W or WxH", help=text)
     parser.add_argument("--start", type=_seconds, metavar="TIME", help="where to begin: seconds, or minutes:seconds")
     parser.add_argument("--end", type=_seconds, metavar="TIME", help="where to end")
-    remark = f"(default: {DEFAULT}); {NO_DITHER}: no dithering"
-    common.add_dither(parser, "imitate more colours", remark, default=DEFAULT, also=(NO_DITHER,))
+    common.add_dither(parser, "imitate more colours", default=DEFAULT)
     option(parser, "--palettes", "one for all frames, for each scene, or for each frame", choices=WAYS, default="one")
     text = "1 to 100 (90); below 100 noise is held, below 90 packing has loss"
     option(parser, "--quality Q", text, "everyday", type=int, default=90)
@@ -79,9 +77,9 @@ def run(args: argparse.Namespace) -> int:
     places.check_palette(args.save_palette)
     colors = given_palette("--use", args.use) if args.use is not None else args.colors
     if args.use is None and not 2 <= args.colors <= 256:
-        raise InvalidArgument(f"--colors is {args.colors}; allowed: 2 to 256")
+        raise InvalidArgument(f"n_colors is {args.colors}; allowed: 2 to 256")
     how = common.parameters(args, clquant.animate) | {"queue": common.open_queue(args)}
-    how["dither"] = None if args.dither == NO_DITHER else args.dither
+    how["dither"] = None if args.dither == common.NO_DITHER else args.dither
     frames = _frames(args)
     with common.progress_bar(args, sources.sources[0].relative.name) as progress:
         made = clquant.animate(frames, colors, progress=progress, **how)
@@ -133,12 +131,12 @@ def _write(args: argparse.Namespace, target: str, made: Animation) -> None:
 
 def _report(args: argparse.Namespace, sources: Inputs, target: str, made: Animation, seconds: float) -> None:
     figures = made.figures
-    count = f"{figures['frames']} frames" if figures["frames"] > 1 else "1 frame"
-    size = f"{figures['width']}x{figures['height']}"
+    count = common.counted(figures["frames"], "frame")
+    size, colors = f"{figures['width']}x{figures['height']}", common.counted(figures["colors"], "colour")
     reached = "" if args.max_bytes is None else f" (quality {figures['quality']}, loss {figures['lossy']})"
     common.say(
         args,
-        f"{sources.sources[0].relative} -> {shown(target)}: {count} of {size}, {figures['colors']} colours, "
+        f"{sources.sources[0].relative} -> {shown(target)}: {count} of {size}, {colors}, "
         f"{figures['bytes']} bytes{reached}, {seconds:.2f} s",
         input=sources.sources[0].path,
         output=target,

@@ -155,8 +155,13 @@ def _outcomes(number: int, environment: dict[str, str]) -> tuple[list[dict[str, 
     return jobs, ", ".join(wrong)
 
 
+def _passed(report: dict[str, Any]) -> str:
+    """Say that a device computed all jobs right."""
+    return f"{report['device']}: all {common.counted(len(report['jobs']), 'golden job')} equal"
+
+
 def _outcome_table(report: dict[str, Any]) -> Table:
-    verdict = report.get("note") or (f"UNFIT: {report['unfit']}" if report["unfit"] else "fit")
+    verdict = report.get("note") or (f"UNFIT: {report['unfit']}" if report["unfit"] else _passed(report))
     table = Table(
         f"{report['number']}: {report['device']}, driver {report['driver']}, {report['version']}",
         {"job": "job", "hash": "hash", "first": "first, ms", "again": "again, ms", "outcome": "outcome"},

@@ -17,6 +17,7 @@ from clquant.color.formats.embedded import c_frame
 from clquant.color.formats.names import SOURCES
 from clquant.color.indexed import IndexedImage
 from clquant.color.values import WHITE
+from clquant.dithering.registry import DEFAULT
 from clquant.runtime import FileError, InvalidArgument
 from clquant.targets.panel import PANELS, Panel, fitting, panel
 
@@ -45,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fit", choices=fitting.WAYS, help=text)
     text = "the panel's pixels (default: those of the panel that was measured)"
     parser.add_argument("--size", type=common.sides, metavar="WxH", help=text)
-    option(parser, "--dither NAME", "as of clquant palette; none: no dithering", "everyday", default="default")
+    common.add_dither(parser, "imitate more colours", default=DEFAULT)
     option(parser, "--tone X", "tone compression, 0 to 1 (default: {default})", "everyday", Panel.quantize, type=float)
     option(parser, "--gamut X", "chroma that is kept, 0 to 1 (default: the panel's)", type=float)
     option(parser, "--device-colors", "write the colours that the driver expects, not the measured ones", "everyday")
@@ -71,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     if not pairs:
         return 0
     how = common.parameters(args, chosen.quantize) | {"queue": common.open_queue(args)}
-    how["dither"] = {"default": True, "none": None}.get(args.dither, args.dither)
+    how["dither"] = None if args.dither == common.NO_DITHER else args.dither
 
     def work(item: Item, picture: Any) -> batch.Finish:
         with item.working() as progress:

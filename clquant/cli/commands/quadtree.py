@@ -154,7 +154,7 @@ def _animation(tree: Quadtree, args: argparse.Namespace) -> bytes:
 
 
 def _report(item: Item, tree: Quadtree, figures: dict[str, Any]) -> batch.Report:
-    quality = f", PSNR {figures['psnr']:.2f} dB" if "psnr" in figures else ""
+    quality = f", {common.decibels(figures['psnr'])}" if "psnr" in figures else ""
     quality += " of colours and alpha" if quality and tree.channels == 4 else ""
     if quality and pathlib.PurePath(item.place).suffix.lower() in (".jpg", ".jpeg"):
         quality += " before this format's losses"

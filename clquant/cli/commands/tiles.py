@@ -11,7 +11,7 @@ from clquant.cli import common
 from clquant.cli.common import STDOUT, given_palette, option
 from clquant.cli.inputs import Inputs
 from clquant.cli.outputs import Outputs
-from clquant.dithering.threshold_maps import ORDERED
+from clquant.dithering.threshold_maps import ORDERED, SEAMLESS
 from clquant.runtime import InvalidArgument
 
 HELP = "reduce a pyramid of map tiles to one palette: folders z/x/y, MBTiles, PMTiles"
@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="IN", help="a folder z/x/y.png (.jpg, .webp), .mbtiles or .pmtiles")
     option(parser, "-o --output OUT", "a new folder, or a file .mbtiles or .pmtiles", "everyday", required=True)
     common.add(parser, "colors", help=f"colours, 2 to 256 (default: {MOST_COLORS})")
-    option(parser, "--dither", "a dither that shows no seams (default: none)", "everyday", choices=list(ORDERED))
+    common.add_dither(parser, "without seams", names=[*ORDERED], const=SEAMLESS)
     option(parser, "--tms", "rows of folders are counted from the bottom")
     option(parser, "--keep-empty", "write tiles without a visible pixel, too")
     option(parser, "--memory SIZE", "host memory for tiles at work (default: 512MiB)")
@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Quantize the pyramid."""
     if args.use is not None and args.colors is not None:
-        raise InvalidArgument("--use takes a palette as it is; --colors would learn one")
+        raise InvalidArgument(f"--use takes a palette as it is; {common.typed(args, 'colors')} would learn one")
     if args.output == STDOUT:
         raise InvalidArgument("-o is '-'; allowed: a new folder, or a file .mbtiles or .pmtiles")
     Outputs(Inputs((), several=False), [args.source]).check_palette(args.save_palette)
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     seconds = time.perf_counter() - begin
     text = (
         f"{args.source} -> {args.output}: {made.written} of {made.tiles} tiles, {made.empty} empty, {made.distinct} "
-        f"distinct, {len(made.palette)} colours, {made.nbytes} bytes, {seconds:.2f} s"
+        f"distinct, {common.counted(len(made.palette), 'colour')}, {made.nbytes} bytes, {seconds:.2f} s"
     )
     counts = {name: getattr(made, name) for name in ("tiles", "written", "empty", "distinct")}
     record: dict[str, Any] = {"colors": made.palette.hex(), "bytes": made.nbytes, "seconds": seconds}

@@ -18,7 +18,7 @@ from clquant.cli.inputs import Source
 from clquant.cli.loading import Loaded, load_still
 from clquant.cli.outputs import expected, lossless_kind, source_name
 from clquant.color.indexed import IndexedImage
-from clquant.dithering.threshold_maps import ORDERED
+from clquant.dithering.threshold_maps import ORDERED, SEAMLESS
 from clquant.runtime import InvalidArgument
 
 HELP = "reduce pictures to tiles with a few small palettes, for consoles"
@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--shared-color COLOR", text, "everyday")
     common.add(parser, "color_format", help="only colours with so many bits of red, green and blue")
     option(parser, "--shared", "learn the palettes for all inputs together", "everyday")
-    option(parser, "--dither", "ordered dithering within tiles (default: none)", "everyday", choices=list(ORDERED))
+    common.add_dither(parser, "ordered dithering within tiles", names=[*ORDERED], const=SEAMLESS)
     option(parser, "--map FILE", "write the palette of each tile too: a .csv, a line per row", "everyday")
     common.add(parser, "background", "space", "seed", "device", "quiet")
 
@@ -109,7 +109,7 @@ def _finish(
     used = f"{common.counted(len(np.unique(numbers)), 'palette')} of {args.colors} colours"
     return item.said(
         made.shape,
-        f", {across}x{down} tiles, {used}, PSNR {error:.2f} dB{over[0]}",
+        f", {across}x{down} tiles, {used}, {common.decibels(error)}{over[0]}",
         tiles=numbers.tolist(),
         palettes=[made.palette[i : i + args.colors].hex() for i in range(0, len(made.palette), args.colors)],
         psnr=error,

@@ -250,7 +250,8 @@ def _info(args: argparse.Namespace) -> int:
 
 def _described(model: Any) -> str:
     if not isinstance(model, CodeQuantizer):
-        return f"{len(model.codebook_)} codewords of {model.n_features_in_} numbers, {model.codebook_.dtype}"
+        count = common.counted(len(model.codebook_), "codeword")
+        return f"{count} of {model.n_features_in_} numbers, {model.codebook_.dtype}"
     count, size, width = model.codebooks_.shape
     rotated = "" if getattr(model, "rotation_", None) is None else ", rotated"
     books = f"{count} codebooks of {size} x {width}{rotated}"

@@ -118,7 +118,7 @@ def _train(args: argparse.Namespace) -> int:
     seconds = time.perf_counter() - begin
     count = common.counted(len(sources), "picture")
     size, mse, paths = len(codec.codebook_), float(codec.mse_), [source.path for source in sources]
-    text = f"{count} -> {args.output}: {size} codewords, MSE {mse:.2f}, {seconds:.2f} s"
+    text = f"{count} -> {args.output}: {common.counted(size, 'codeword')}, MSE {mse:.2f}, {seconds:.2f} s"
     common.say(args, text, inputs=paths, output=args.output, codebook_size=size, mse=mse, seconds=seconds)
     return 0
 
@@ -161,7 +161,9 @@ def _encode_one(shared: VQCodec | None, queue: Any, item: Item, picture: Any) ->
         data = codec.compress(picture, embed_codebook=shared is None or args.embed, progress=coding)
     seconds, count = item.seconds(), len(codec.codebook_)
     error, bits = _error(item, codec, picture, data), 8 * len(data) / (picture.shape[0] * picture.shape[1])
-    what = f", {count} codewords, {len(data)} bytes, {bits:.3f} bits per pixel, PSNR {error:.2f} dB"
+    what = (
+        f", {common.counted(count, 'codeword')}, {len(data)} bytes, {bits:.3f} bits per pixel, {common.decibels(error)}"
+    )
     what += " of colours and alpha" if tuple(picture.shape[2:]) == (4,) else ""
 
     def finish() -> batch.Report:

@@ -102,7 +102,8 @@ def c_source(
 
 def c_frame(data: bytes, shape: tuple[int, int], bits: int, *, header: bool = False, name: str = "frame") -> bytes:
     """A panel's packed frame as a C source file, whose array has the very bytes that the controller takes."""
-    rows = f"{bits} bits per pixel, the first one in a byte's highest bits" if bits else "two planes of 1 bit per pixel"
+    depth = f"{bits} bit{'s' * (bits > 1)} per pixel"
+    rows = f"{depth}, the first one in a byte's highest bits" if bits else "two planes of 1 bit per pixel"
     about = f"The frame as the panel's controller takes it: {shape[1]}x{shape[0]}, {rows}."
     numbers = {"HEIGHT": shape[0], "WIDTH": shape[1], "BITS": bits}
     frame = "uint8_t", "frame", len(data), _lines(np.frombuffer(data, np.uint8))

@@ -79,7 +79,7 @@ def opened(path: str) -> Raster | None:
         if _NODATA_TAG in first_directory(path):
             warnings.warn(
                 f"{path!r} has a value for no data, which counts as a colour: rasterio, which would know it, is not "
-                "installed (pip install clquant[geo])",
+                "installed (pip install rasterio)",
                 stacklevel=2,
             )
         return None

@@ -50,7 +50,7 @@ class GeoTiff(os.PathLike[str]):
     def __init__(self, path: str | os.PathLike[str], *, cog: bool | None = None, overviews: str | None = None) -> None:
         if not geo.is_installed():
             name = os.fsdecode(path)
-            raise FileError(f"cannot write {name!r}: rasterio is not installed (pip install clquant[geo])")
+            raise FileError(f"cannot write {name!r}: rasterio is not installed (pip install rasterio)")
         self.path = path
         self.cog = cog
         self.overviews = overviews

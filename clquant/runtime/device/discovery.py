@@ -20,7 +20,7 @@ from clquant.runtime.program.caches import avoid_unwritable_caches
 DEVICE_VARIABLE = "CLQUANT_DEVICE"
 
 HOW_TO_GET_A_DRIVER = (
-    'pip install "clquant[pocl]" brings one for the processor on Linux x86-64, pip install "clquant[intel]" on Windows '
+    "pip install 'pyopencl[pocl]' brings one for the processor on Linux x86-64, pip install intel-opencl-rt on Windows "
     "too; elsewhere install PoCL from the system's packages, or the OpenCL driver of the GPU's vendor"
 )
 

@@ -34,5 +34,5 @@ def build_advice(error: cl.Error) -> str:
         return ""
     return (
         "\nThis PoCL is older than the processor; use a newer one (a package of the system, conda-forge) or another "
-        "runtime (`pip install clquant[intel]`)"
+        "runtime (`pip install intel-opencl-rt`)"
     )

@@ -203,7 +203,7 @@ def pmtiles_module(job: str) -> Any:
         import pmtiles.tile
         import pmtiles.writer
     except ImportError as error:
-        raise FileError(f"cannot {job}: pmtiles is not installed (pip install clquant[tiles])") from error
+        raise FileError(f"cannot {job}: pmtiles is not installed (pip install pmtiles)") from error
     return pmtiles
 
 

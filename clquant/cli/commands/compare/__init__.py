@@ -53,7 +53,7 @@ LINE_HEIGHT = 14
 # The widest line of a label, in pixels of the font.
 LABEL_WIDTH = 300
 LABEL = (
-    "{name}\nMSE {mse:.1f}   PSNR {psnr:.2f} dB   SSIM {ssim:.3f}\nvisual error {visual:.2f}   "
+    "{name}\nMSE {mse:.1f}   {quality}   SSIM {ssim:.3f}\nvisual error {visual:.2f}   "
     "CIEDE2000 {color:.2f}\nblurred CIEDE2000 {blurred:.2f}   {ms:.0f} ms"
 )
 MOST_COLUMNS = 3
@@ -84,7 +84,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compare on every input."""
     if not 2 <= args.colors <= 256:
-        raise InvalidArgument(f"-k is {args.colors}; allowed: 2 to 256, which all methods know")
+        raise InvalidArgument(f"n_colors is {args.colors}; allowed: 2 to 256, which all methods know")
     if args.crop is not None and args.crop < 16:
         raise InvalidArgument(f"--crop is {args.crop}; allowed: 16 or more")
     places, pairs = expected(args, lambda source: f"{source.stem}-compare.png", colors=args.colors)
@@ -109,7 +109,8 @@ def _one(pages: dict[Source, str], queue: CommandQueue, item: Item, loaded: Load
     height, width = original.shape[:2]
     table = Table(f"{label}, {width}x{height}, {colors}", {"method": "method", **COLUMNS})
     for name, values in figures.items():
-        table.add(method=name, **values)
+        exact = {} if math.isfinite(values["psnr"]) else {"psnr": common.decibels(values["psnr"])}
+        table.add(method=name, **values | exact)
 
     def finish() -> batch.Report:
         item.write(data)
@@ -194,7 +195,13 @@ def _sheet(original: Picture, shown: dict[str, Picture], figures: Figures) -> PI
     sheet = PIL.Image.new("RGB", (columns * cell_width + MARGIN, rows * cell_height + MARGIN), "white")
     draw = PIL.ImageDraw.Draw(sheet)
     count = len(np.unique(original.reshape(-1, 3), axis=0))
-    labels = [f"original\n{count} colours", *(LABEL.format(name=name, **values) for name, values in figures.items())]
+    labels = [
+        f"original\n{count} colours",
+        *(
+            LABEL.format(name=name, quality=common.decibels(values["psnr"]), **values)
+            for name, values in figures.items()
+        ),
+    ]
     for number, (label, picture) in enumerate(zip(labels, shown.values(), strict=True)):
         left = MARGIN + number % columns * cell_width
         top = MARGIN + number // columns * cell_height

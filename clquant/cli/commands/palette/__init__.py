@@ -200,7 +200,7 @@ def _one(options: Options, shared: Palette | None, item: Item, loaded: Loaded | 
         if args.stats and common.wants_json(args):
             record["colors"] = shares(result)
         sizes = len(written) if kind is not None and target != STDOUT else None, input_bytes
-        return report(item, result.palette, result.shape, sizes, f", PSNR {error:.2f} dB{over}{losses}", **record)
+        return report(item, result.palette, result.shape, sizes, f", {common.decibels(error)}{over}{losses}", **record)
 
     return finish
 
