@@ -63,7 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--raw", type=common.sides, metavar="WxH", help="IN is plain RGB of this size, with --fps (25)")
     parser.add_argument("--damaged", action="store_true", help="take the frames before a damage, instead of an error")
     text = "colours of a film that names no matrix (default: bt709 from 720 rows on, else bt601)"
-    option(parser, "--matrix NAME", text, choices=MATRICES)
+    option(parser, "--matrix NAME", text, choices=tuple(MATRICES))
     common.add(parser, "use", "space", "save_palette", "json", "device", "quiet")
 
 
