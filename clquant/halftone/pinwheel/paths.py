@@ -8,7 +8,6 @@ around them, which scan from rim to centre; four weights per pixel, fewer toward
 from __future__ import annotations
 
 import heapq
-import itertools
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -22,8 +21,8 @@ FLOYD_STEINBERG = {0: 7, 45: 1, 90: 5, 135: 3, 180: 5}
 NO_ANGLE = -1
 EXTRA = 3
 
-Cell = tuple[int, int]
-_STEPS = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))
+_STEPS = np.array([(0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1)], np.int32)
+_TURNS = np.array([1, 2, 3, 4, -3, -2, -1])  # eighths, off the scan's direction
 
 
 @dataclass(frozen=True)
@@ -52,145 +51,130 @@ class Path:
     slots: int
 
 
-def _spiral(size: int) -> list[Cell]:
-    """Clockwise from the upper left corner to the centre."""
-    top, left, bottom, right = 0, 0, size - 1, size - 1
-    cells: list[Cell] = []
-    while top <= bottom and left <= right:
-        cells += [(top, x) for x in range(left, right + 1)]
-        cells += [(y, right) for y in range(top + 1, bottom + 1)]
-        if top < bottom:
-            cells += [(bottom, x) for x in range(right - 1, left - 1, -1)]
-        if left < right:
-            cells += [(y, left) for y in range(bottom - 1, top, -1)]
-        top, left, bottom, right = top + 1, left + 1, bottom - 1, right - 1
-    return cells
+def _spiral(size: int) -> NDArray[np.int64]:
+    """Number of each pixel on the way clockwise from the upper left corner to the centre, (N, N)."""
+    y, x = np.indices((size, size))
+    ring = np.minimum(np.minimum(y, x), size - 1 - np.maximum(y, x))
+    side = size - 1 - 2 * ring  # steps along a side of the ring
+    down, across = y - ring, x - ring
+    there = down + across  # on the upper and the right side
+    is_back = (there > side) & (across < side) | (across == 0) & (down > 0)
+    return np.asarray(size**2 - (side + 1) ** 2 + np.where(is_back, 4 * side - there, there))
 
 
-def _serpentine(size: int) -> list[Cell]:
-    """Rows from the last to the first, alternately to the left and to the right."""
-    rows = range(size - 1, -1, -1)
-    return [(y, x) for y in rows for x in (range(size) if y % 2 == 0 else range(size - 1, -1, -1))]
+def _serpentine(size: int) -> NDArray[np.int64]:
+    """Number of each pixel in rows from the last to the first, alternately to the left and to the right, (N, N)."""
+    y, x = np.indices((size, size))
+    return np.asarray((size - 1 - y) * size + np.where(y % 2 == 0, x, size - 1 - x))
 
 
-def _side(y: int, x: int, size: int) -> int:
-    """Rim index s * N + i of a pixel just outside the block, -1 where its block is of the same phase (or its own)."""
-    if 0 <= x < size and (y == -1 or y == size):
-        return x if y == -1 else 2 * size + x
-    if 0 <= y < size and (x == -1 or x == size):
-        return size + y if x == size else 3 * size + y
-    return -1
-
-
-def _receivers(cell: Cell, direction: int, permitted: set[Cell]) -> list[Cell]:
-    """Return up to three (angle, step) receivers besides the forward one, in the order of their angles."""
-    # The permitted neighbours of the greatest Floyd-Steinberg weight; ties go to the side of the scan with more weight,
-    # then to the smaller angle.
-    found: list[tuple[int, int, int]] = []
-    for turn in (1, 2, 3, 4, -3, -2, -1):
-        step = (direction + turn) % 8
-        if (cell[0] + _STEPS[step][0], cell[1] + _STEPS[step][1]) in permitted:
-            found.append((abs(turn) * 45, 1 if turn > 0 else -1, step))
-    weight = {side: sum(FLOYD_STEINBERG[a] for a, s, _ in found if s == side and a < 180) for side in (1, -1)}
-    main = 1 if weight[1] >= weight[-1] else -1
-    best = sorted(found, key=lambda f: (-FLOYD_STEINBERG[f[0]], f[1] != main, f[0]))[:EXTRA]
-    return [(a, step) for a, _, step in sorted(best, key=lambda f: (f[0], f[1] != main))]
-
-
-def _give(
-    size: int, phase: int, cells: list[Cell], steps: list[int]
-) -> tuple[dict[tuple[int, ...], int], list[int], list[list[Cell]], list[list[Cell]]]:
-    """Kinds of pixels, and each pixel's kind, receiver offsets (three) and receivers."""
-    where = {cell: k for k, cell in enumerate(cells)}
-    kinds: dict[tuple[int, ...], int] = {}
-    kind, offsets, targets = [], [], []
-    for k, (y, x) in enumerate(cells):
-        around = {(y + dy, x + dx) for dy, dx in _STEPS}
-        later = {c for c in around if where.get(c, -1) > k}
-        if phase == OUTWARD:
-            later |= {c for c in around if _side(*c, size) >= 0}
-        chosen = _receivers((y, x), steps[k], later)
-        angles = [a for a, _ in chosen] + [NO_ANGLE] * (EXTRA - len(chosen))
-        kind.append(kinds.setdefault(tuple(angles), len(kinds)))
-        moves = [_STEPS[step] for _, step in chosen]
-        offsets.append(moves + [(0, 0)] * (EXTRA - len(moves)))
-        targets.append([(y + dy, x + dx) for dy, dx in moves])
-    return kinds, kind, offsets, targets
-
-
-def _assign_slots(
-    size: int,
-    phase: int,
-    cells: list[Cell],
-    targets: list[list[Cell]],
-    last: Cell,
-) -> tuple[list[int], list[list[int]], list[int], int]:
-    """Give each waiting error a slot from its first share to its reading (linear scan over the path)."""
-    count = size * size
-    free: list[int] = []
-    made = 0
-    held: dict[Cell, int] = {}
-
-    def take(cell: Cell) -> int:
-        nonlocal made
-        if cell not in held:
-            if free:
-                held[cell] = heapq.heappop(free)
-            else:
-                held[cell] = made
-                made += 1
-        return held[cell]
-
-    if phase == INWARD:
-        for cell in cells:
-            if cell[0] in (0, size - 1) or cell[1] in (0, size - 1):
-                take(cell)
-    rim_cells = [(-1, i) for i in range(size)] + [(i, size) for i in range(size)]
-    rim_cells += [(size, i) for i in range(size)] + [(i, -1) for i in range(size)]
-    inner = [(min(max(y, 0), size - 1), min(max(x, 0), size - 1)) for y, x in rim_cells]
-    rim = [held[cell] for cell in inner] if phase == INWARD else []
-    own: list[int] = []
-    given: list[list[int]] = []
-    for k in range(count):
-        slot = held.pop(cells[k], -1)
-        own.append(slot)
-        if slot >= 0:
-            heapq.heappush(free, slot)
-        given.append([take(cell) for cell in targets[k]])
+def _numbers(size: int, scan: str, phase: int) -> NDArray[np.int64]:
+    """When a pixel is scanned, (N + 2, N + 2) with a rim: pixels that are given nothing have -1."""
+    # An outward block gives to the inward blocks beyond its sides, whose pixels come later, but not beyond its corners.
+    inward = _spiral(size) if scan == "spiral" else _serpentine(size)
+    number = np.full((size + 2, size + 2), -1)
     if phase == OUTWARD:
-        take(last)
-        rim = [held.get(cell, -1) for cell in rim_cells]
-    return own, given, rim, made
+        number[1:-1] = number[:, 1:-1] = size**2
+    number[1:-1, 1:-1] = inward if phase == INWARD else size**2 - 1 - inward
+    if phase == OUTWARD:
+        number[[0, 0, -1, -1], [0, -1, 0, -1]] = -1
+    return number
 
 
-def _beyond(slots: list[int], unused: int) -> NDArray[np.int32]:
-    return np.array([unused if s < 0 else s for s in slots], np.int32)
+def _receivers(
+    y: NDArray[np.int32], x: NDArray[np.int32], direction: NDArray[np.int64], number: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the angles of up to three receivers besides the forward one, (N * N, 3), and their (dy, dx)."""
+    # The later neighbours of the greatest Floyd-Steinberg weight; ties go to the side of the scan with more weight,
+    # then to the smaller angle.
+    step = (direction[:, None] + _TURNS) % 8
+    where = np.stack([y, x], axis=1)[:, None] + 1 + _STEPS[step]
+    permitted = number[where[..., 0], where[..., 1]] > np.arange(y.size)[:, None]
+    angle = 45 * np.abs(_TURNS)
+    weight = np.array([FLOYD_STEINBERG[a] for a in angle.tolist()])
+    of_side = np.where(permitted & (angle < 180), weight, 0)
+    is_main = of_side[:, _TURNS > 0].sum(axis=1) >= of_side[:, _TURNS < 0].sum(axis=1)
+    is_minor = (_TURNS > 0) != is_main[:, None]
+    rank = (16 * (16 - weight) + is_minor) * 16 + angle // 45
+    chosen = np.argsort(np.where(permitted, rank, 1 << 16), axis=1, kind="stable")[:, :EXTRA]
+    order = np.where(permitted, 2 * angle + is_minor, 1 << 16)
+    chosen = np.take_along_axis(chosen, np.argsort(np.take_along_axis(order, chosen, 1), axis=1, kind="stable"), 1)
+    is_there = np.take_along_axis(permitted, chosen, 1)
+    angles = np.where(is_there, angle[chosen], NO_ANGLE)
+    return angles, np.where(is_there[..., None], _STEPS[np.take_along_axis(step, chosen, 1)], np.int32(0))
+
+
+def _kinds(angles: NDArray[np.int64]) -> tuple[tuple[tuple[int, int, int], ...], NDArray[np.int32]]:
+    """Distinct triples of angles in the order of their first pixels, and each pixel's."""
+    triples, first, kind = np.unique(angles, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    kinds = tuple((int(a), int(b), int(c)) for a, b, c in triples[order])
+    return kinds, np.argsort(order)[kind.reshape(-1)].astype(np.int32)
+
+
+def _assign_slots(cells: list[int], givers: NDArray[np.int64], waiting: list[int], count: int) -> NDArray[np.int32]:
+    """The slot in which each cell's error waits, from its first share to its reading; -1 if nothing reaches it.
+
+    `cells` are the path's, `givers` each pixel's receivers, `waiting` those whose errors wait at first.
+    """
+    new = np.unique(givers[givers >= 0], return_index=True)
+    giver = np.nonzero(givers >= 0)[0][new[1]]
+    order = np.argsort(new[1])
+    begins = np.searchsorted(giver[order], np.arange(len(cells) + 1)).tolist()
+    fresh = new[0][order].tolist()
+    slots, free, made = [-1] * count, list[int](), len(waiting)
+    for slot, cell in enumerate(waiting):
+        slots[cell] = slot
+    for k, cell in enumerate(cells):
+        if slots[cell] >= 0:
+            heapq.heappush(free, slots[cell])
+        for receiver in fresh[begins[k] : begins[k + 1]]:
+            if slots[receiver] < 0:
+                slots[receiver] = heapq.heappop(free) if free else made
+                made += slots[receiver] == made
+    return np.array(slots, np.int32)
+
+
+def _rim(size: int, beyond: bool) -> NDArray[np.int64]:
+    """Cells along the sides, (4 N,): those beyond the block, or its own there; above, right, below, left."""
+    cell = np.arange((size + 2) ** 2).reshape(size + 2, size + 2)
+    first, last = (0, size + 1) if beyond else (1, size)
+    return np.concatenate([cell[first, 1:-1], cell[1:-1, last], cell[last, 1:-1], cell[1:-1, first]])
 
 
 @lru_cache(maxsize=64)
 def make_path(block_size: int, scan: str, phase: int) -> Path:
     """Build the path of one phase, cached with read-only arrays; the inward path is the outward one backwards."""
-    inward = _spiral(block_size) if scan == "spiral" else _serpentine(block_size)
-    cells = inward if phase == INWARD else inward[::-1]
-    steps = [_STEPS.index((b[0] - a[0], b[1] - a[1])) for a, b in itertools.pairwise(cells)]
-    steps.append(steps[-1])
-    kinds, kind, offsets, targets = _give(block_size, phase, cells, steps)
-    y, x = cells[-1]
-    forward = _STEPS[steps[-1]] if phase == OUTWARD else (0, 0)
-    own, given, rim, made = _assign_slots(block_size, phase, cells, targets, (y + forward[0], x + forward[1]))
-    columns = np.array(cells, np.int32)
+    number, pitch = _numbers(block_size, scan, phase), block_size + 2
+    cells = np.argsort(number[1:-1, 1:-1], axis=None)
+    y, x = (a.astype(np.int32) for a in np.divmod(cells, block_size))
+    moves = np.stack([np.diff(y), np.diff(x)], axis=1)
+    direction = (moves[:, None] == _STEPS).all(axis=2).argmax(axis=1)
+    direction = np.append(direction, direction[-1])
+    forward = _STEPS[direction[-1]] if phase == OUTWARD else np.zeros(2, np.int32)
+    angles, offsets = _receivers(y, x, direction, number)
+    kinds, kind = _kinds(angles)
+    at = (y + 1) * pitch + x + 1
+    givers = np.where(angles == NO_ANGLE, -1, at[:, None] + offsets @ np.array([pitch, 1]))
+    last = at[-1] + forward @ np.array([pitch, 1])
+    rim = _rim(block_size, phase == OUTWARD)
+    waiting = at[np.isin(at, rim)] if phase == INWARD else at[:0]
+    ends = np.append(givers, [[last if phase == OUTWARD else -1, -1, -1]], axis=0)
+    slots = _assign_slots([*at.tolist(), 0], ends, waiting.tolist(), pitch**2)
+    made = int(slots.max()) + 1
+    slots[slots < 0] = made
     path = Path(
         block_size=block_size,
         phase=phase,
-        y=columns[:, 0].copy(),
-        x=columns[:, 1].copy(),
-        forward=np.array(forward, np.int32),
-        offsets=np.array(offsets, np.int32),
-        kinds=tuple((a[0], a[1], a[2]) for a in kinds),
-        kind=np.array(kind, np.int32),
-        slot=_beyond(own, made),
-        receiver_slots=np.array([(g + [made] * EXTRA)[:EXTRA] for g in given], np.int32),
-        rim_slots=_beyond(rim, made),
+        y=y,
+        x=x,
+        forward=forward.copy(),
+        offsets=offsets,
+        kinds=kinds,
+        kind=kind,
+        slot=slots[at],
+        receiver_slots=np.where(givers < 0, made, slots[givers]).astype(np.int32),
+        rim_slots=slots[rim],
         slots=made + 1,
     )
     for value in vars(path).values():
