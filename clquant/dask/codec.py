@@ -14,15 +14,15 @@ from clquant import params
 from clquant.dask.chunks import checked, map_chunks, parts_of
 from clquant.dask.maps import mapped
 from clquant.dask.parts import here, written
-from clquant.dask.training import RemoteParts, bands_of
+from clquant.dask.training import bands_of, train
 from clquant.dask.work import later, values
 from clquant.images import read
 from clquant.images.collections import Later, expanded
 from clquant.runtime import InvalidArgument, InvalidType, Progress, ProgressCallback, open_session
 from clquant.training import training
-from clquant.training.blocks import BlockShape
-from clquant.training.parts import Part
+from clquant.training.blocks import BlockShape, Weights
 from clquant.training.search import Table
+from clquant.training.shares import Band, Share
 from clquant.vq.codec import VQCodec
 from clquant.vq.coder import BlockCoder, Size, check_size, of_blocks
 from clquant.vq.coding.bands import BandLayout
@@ -53,10 +53,12 @@ def fit_codebook(
             most, first = high // block[0] or tables[i][0], sum(counts)
             counts.append(min(most, tables[i][0] - number * most) * tables[i][1])
             own_weights = None if weights is None else weights[first : first + counts[-1]]
-            made.append(later("images", Part, pixels, own_weights, shape, first))
-    session = open_session(codec.queue)
-    with RemoteParts(session, shape, counts, weights, made) as parts:
-        return training.train(session, parts, [plan], report), shape
+            made.append(later("images", _share, pixels, own_weights, shape, first))
+    return train(codec.queue, shape, counts, weights, made, [plan], report), shape
+
+
+def _share(pixels: npt.NDArray[np.uint8], weights: Weights, shape: BlockShape, first: int) -> Share:
+    return Share([Band(pixels, first)], weights, shape)
 
 
 def _pixels(image: Any, name: str) -> npt.NDArray[np.uint8]:

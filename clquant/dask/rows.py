@@ -14,12 +14,12 @@ import numpy.typing as npt
 from dask import delayed
 
 from clquant.dask.chunks import begins_of, map_chunks, placed
-from clquant.dask.training import RemoteParts
+from clquant.dask.training import WorkerShares, train
 from clquant.dask.work import named, values
-from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, Progress, open_session
+from clquant.runtime import CommandQueue, InvalidArgument, InvalidType, Progress, QueueLike
 from clquant.training import training
 from clquant.training.blocks import Weights
-from clquant.training.parts import Part
+from clquant.training.shares import Band, Share, Sums
 from clquant.vectors.fit import Words
 from clquant.vectors.fixed_point import FixedPoint, source_ends
 from clquant.vectors.rows import Make, RowSource, check_rows, checked
@@ -57,7 +57,7 @@ class WorkerRows(RowSource):
         """The rows mapped by a function, lazily."""
         return WorkerRows(self.map(lambda rows: make(rows).astype(dtype), components, dtype), True)
 
-    def spread(self, queue: CommandQueue | None) -> SpreadRows:
+    def spread(self, queue: QueueLike) -> SpreadRows:
         """Return what trains and searches the rows on workers."""
         return SpreadRows(self, queue)
 
@@ -65,7 +65,7 @@ class WorkerRows(RowSource):
 class SpreadRows:
     """Rows held by workers, with the methods of `HeldRows`; results are lazy."""
 
-    def __init__(self, source: RowSource, queue: CommandQueue | None) -> None:
+    def __init__(self, source: RowSource, queue: QueueLike) -> None:
         self._source, self._queue = source, queue
 
     def ends(self) -> tuple[float, float]:
@@ -76,14 +76,15 @@ class SpreadRows:
         self, fixed: FixedPoint, weights: Weights, plans: Sequence[training.Plan], progress: Progress
     ) -> tuple[training.Trained, None]:
         """The training of least error, the first of equals; labels are found when they are asked for."""
-        with self._parts(fixed, weights) as parts:
-            return training.train(parts.session, parts, plans, progress), None
+        made, counts = self._shares(fixed, weights), self._source.source.chunks[0]
+        shape = fixed.shape(self._source.components)
+        return train(self._queue, shape, counts, weights, made, plans, progress), None
 
     def totals(self, fixed: FixedPoint, weights: Weights, words: Words) -> npt.NDArray[np.uint64]:
         """Sums of the rows of each codeword, (k, d + 1), the last column their weights."""
-        with self._parts(fixed, weights) as parts:
-            found: npt.NDArray[np.uint64] = parts.reduced("sums", words, len(words))
-            return found
+        with WorkerShares(self._shares(fixed, weights)) as shares:
+            sums: Sums = shares.call("sums", words, len(words))
+            return sums.totals
 
     def nearest(self, model: Any, *_: Any) -> Any:
         """The index of the nearest codeword of each row."""
@@ -97,10 +98,8 @@ class SpreadRows:
         """The weighted sum of squared distances to the nearest codewords, in squares of the scale."""
         return sum(self._source.each(functools.partial(_error, _light(model)), weights))
 
-    def _parts(self, fixed: FixedPoint, weights: Weights) -> Any:
-        rows, shape = self._source.source, fixed.shape(self._source.components)
-        made = later_rows(rows, functools.partial(_part, fixed, self._source.dtype), weights)
-        return RemoteParts(open_session(self._queue), shape, rows.chunks[0], weights, made)
+    def _shares(self, fixed: FixedPoint, weights: Weights) -> list[Any]:
+        return later_rows(self._source.source, functools.partial(_share, fixed, self._source.dtype), weights)
 
 
 def _light(model: Any) -> Any:
@@ -111,9 +110,9 @@ def _light(model: Any) -> Any:
     return made
 
 
-def _part(fixed: FixedPoint, dtype: np.dtype[Any], rows: npt.NDArray[Any], first: int, weights: Weights) -> Part:
+def _share(fixed: FixedPoint, dtype: np.dtype[Any], rows: npt.NDArray[Any], first: int, weights: Weights) -> Share:
     words = fixed.encode(checked(rows, first, dtype), first)
-    return Part(words[:, :, None], weights, fixed.shape(rows.shape[1]), first)
+    return Share([Band(words[:, :, None], first)], weights, fixed.shape(rows.shape[1]))
 
 
 def _error(model: Any, rows: npt.NDArray[Any], _: int, weights: Weights) -> int:

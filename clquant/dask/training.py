@@ -1,54 +1,119 @@
-"""Training as repeated reductions over parts of the blocks, which stay on the workers that have them.
+"""Training on blocks that stay on the workers that have them: one share of them a worker.
 
-A part that is lost with its worker is made anew from its graph. Nothing of a codebook depends on how blocks are shared
-out (see `clquant.training.parts`). Steps on samples are made by the process that trains.
+A share that is lost with its worker is made anew from its graph. Nothing of a codebook depends on how blocks are shared
+out (see `clquant.training.shares`). Steps on samples are made by the process that trains; where one worker has all
+blocks, it trains alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-import numpy as np
 from dask import compute, delayed, is_dask_collection, persist
 
 from clquant.dask.chunks import checked, placed
-from clquant.dask.sums import tree
-from clquant.dask.work import held, named, release, workers
-from clquant.runtime import Session
-from clquant.training.blocks import BlockShape, Places, Rows
-from clquant.training.parts import MERGES, Part, Parts
+from clquant.dask.work import client, held, named, release, wait, workers
+from clquant.flow.residents import Residents
+from clquant.runtime import Progress, QueueLike, open_session
+from clquant.training import training
+from clquant.training.blocks import BlockShape, Weights
+from clquant.training.shares import MERGES, Share, SharedBlocks
 
 # Pixels of a part, about.
 MOST_PIXELS = 1 << 29
+FEW_ANSWERS = 2  # that come to the process that trains, and are merged there
 
 
-class RemoteParts(Parts):
-    """`Part` objects that delayed calls make, in order; closing releases them."""
+class WorkerShares(Residents):
+    """A `Share` on each worker, of all blocks that delayed calls make there; for a ``with`` block."""
 
-    def __init__(
-        self, session: Session, shape: BlockShape, counts: Sequence[int], weights: Any, made: Sequence[Any]
-    ) -> None:
-        super().__init__(session, shape, counts, weights)
-        self._parts = persist(*made)
+    def __init__(self, made: Sequence[Any]) -> None:
+        super().__init__(MERGES)
+        self._made = persist(*made)
+        self._cluster = client()
+        if self._cluster is None:
+            self.owners = [0] * len(self._made)
+            self._shares = [Share.joined(compute(*self._made))]
+            return
+        futures = [future for one in self._made for future in held(one)]
+        wait(futures)
+        places = [next(iter(self._cluster.who_has([future])[future.key]), "") for future in futures]
+        workers_there = list(dict.fromkeys(places))
+        self.owners = [workers_there.index(place) for place in places]
+        join = named(Share.joined)
+        self._shares = [
+            self._cluster.submit(
+                join,
+                [future for future, own in zip(futures, places, strict=True) if own == place],
+                workers=[place] if place else None,
+                allow_other_workers=True,
+                pure=False,
+            )
+            for place in workers_there
+        ]
 
-    def __enter__(self) -> RemoteParts:
+    def __enter__(self) -> WorkerShares:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for part in self._parts:
-            release(held(part))
+        if self._cluster is not None:
+            release(self._shares)
+            for one in self._made:
+                release(held(one))
 
-    def reduced(self, method: str, *args: Any) -> Any:
-        """Call a method of each part on its worker, and merge the results as a tree."""
-        common = [delayed(one, pure=False) if isinstance(one, np.ndarray) else one for one in args]
-        work = delayed(named(getattr(Part, method)), pure=False)
-        return compute(tree(MERGES[method], [work(part, *common) for part in self._parts]))[0]
+    def train(self, plans: Sequence[training.Plan]) -> training.Trained | None:
+        """Train where all blocks are, if that is one worker; None if they are shared out."""
+        if self._cluster is None or len(self._shares) > 1:
+            return None
+        found: training.Trained = self._cluster.submit(named(_train), self._shares[0], plans, pure=False).result()
+        return found
 
-    def picked(self, wanted: dict[int, Places]) -> Sequence[Rows]:
-        """Return blocks of some parts by their places in these."""
-        work = delayed(named(Part.rows), pure=False)
-        found: Sequence[Rows] = compute(*[work(self._parts[i], places) for i, places in wanted.items()])
+    def _answers(self, method: str, args: Sequence[Any]) -> Any:
+        if self._cluster is None:
+            return [getattr(self._shares[0], method)(*args)]
+        work = named(getattr(Share, method))
+        tasks = [self._cluster.submit(work, share, *args, pure=False) for share in self._shares]
+        if len(tasks) > FEW_ANSWERS:  # merged by one of the workers, so that one answer comes here
+            tasks = [self._cluster.submit(partial(functools.reduce, self._merges[method]), tasks, pure=False)]
+        return self._cluster.gather(tasks)
+
+    def call_some(self, method: str, given: Mapping[int, Any]) -> Sequence[Any]:
+        """See `Residents`."""
+        if self._cluster is None:
+            return [getattr(self._shares[0], method)(own) for own in given.values()]
+        work = named(getattr(Share, method))
+        tasks = [self._cluster.submit(work, self._shares[i], own, pure=False) for i, own in given.items()]
+        found: Sequence[Any] = self._cluster.gather(tasks)
+        return found
+
+
+def _train(share: Share, plans: Sequence[training.Plan]) -> training.Trained:
+    """Train on the blocks of one share, on this worker."""
+    session = open_session()
+    with session.scope() as scope:
+        return training.train(session, share.blocks(session, scope), plans, Progress(None))
+
+
+def train(
+    queue: QueueLike,
+    shape: BlockShape,
+    counts: Sequence[int],
+    weights: Weights,
+    made: Sequence[Any],
+    plans: Sequence[training.Plan],
+    report: Progress,
+) -> training.Trained:
+    """Train on the shares that delayed calls make of blocks, `counts` each; steps on all blocks where these are."""
+    with WorkerShares(made) as shares:
+        found = shares.train(plans) if not report.wanted else None
+        if found is None:
+            session = open_session(queue)
+            found = training.train(
+                session, SharedBlocks(session, shape, counts, weights, shares, shares.owners), plans, report
+            )
         return found
 
 

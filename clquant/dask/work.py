@@ -56,6 +56,16 @@ def held(value: Any) -> list[Any]:
     return list(futures_of(value))
 
 
+def wait(futures: Sequence[Any]) -> None:
+    """Wait for futures of the cluster; raise the first error among them."""
+    from distributed import wait as wait_for
+
+    wait_for(futures)
+    for future in futures:
+        if future.status != "finished":
+            future.result()
+
+
 def named(work: Callable[..., Any]) -> Callable[..., Any]:
     """Return `work` with its worker and device named in device errors; a share of the calls is verified."""
     return partial(_named, work, verified_share())

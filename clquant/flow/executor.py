@@ -11,8 +11,9 @@ from clquant.executors import remote_executor
 from clquant.flow.file_sinks import About
 from clquant.flow.job import Map, Reduce
 from clquant.flow.local import Local
+from clquant.flow.queues import Several
 from clquant.images import materialize
-from clquant.runtime import CommandQueue, Progress, ProgressCallback
+from clquant.runtime import Progress, ProgressCallback, QueueLike, is_several, queues_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,17 +31,19 @@ class Executor(Protocol):
         """Return a result in this process, with its values computed."""
 
 
-def executor_for(*given: Any, queue: CommandQueue | None = None) -> Executor:
-    """Choose the executor of what a call is given: of workers if any of it lies there, else of a queue here."""
+def executor_for(*given: Any, queue: QueueLike = None) -> Executor:
+    """Choose the executor of what a call is given: of workers if any of it lies there, else of the queues here."""
     elsewhere = remote_executor(*given)
-    return Local(queue) if elsewhere is None else cast(Executor, elsewhere.on(queue))
+    if elsewhere is not None:
+        return cast(Executor, elsewhere.on(queue))
+    return Several(queues_of(queue)) if is_several(queue) else Local(queue)
 
 
 def run(
     job: Map,
     image: Any,
     *,
-    queue: CommandQueue | None = None,
+    queue: QueueLike = None,
     progress: ProgressCallback | None = None,
     out: Any = None,
     about: About | None = None,
@@ -60,7 +63,7 @@ def reduce(
     job: Reduce,
     image: Any,
     *,
-    queue: CommandQueue | None = None,
+    queue: QueueLike = None,
     progress: ProgressCallback | None = None,
     memory: Any = None,
     argument: str = "image",

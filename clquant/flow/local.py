@@ -16,10 +16,10 @@ from clquant.flow.result_files import writing
 from clquant.flow.sink import Sink, result_of
 from clquant.images import ImageLike, Picture
 from clquant.runtime import (
-    CommandQueue,
     HostResult,
     InvalidArgument,
     Progress,
+    QueueLike,
     Session,
     open_session,
 )
@@ -28,7 +28,7 @@ from clquant.runtime import (
 class Local:
     """Runs jobs on a queue of this process."""
 
-    def __init__(self, queue: CommandQueue | None) -> None:
+    def __init__(self, queue: QueueLike) -> None:
         self._queue = queue
 
     def map(self, job: Map, image: ImageLike, *, out: Any, about: About, memory: Any, report: Progress) -> Any:

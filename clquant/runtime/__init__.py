@@ -14,6 +14,7 @@ from clquant.runtime.device.discovery import (
     thread_queue,
 )
 from clquant.runtime.device.limits import Limits
+from clquant.runtime.device.several import QueueLike, device_queues, first_queue, is_several, queues_of
 from clquant.runtime.errors import (
     BuildError,
     ClquantError,
@@ -73,6 +74,7 @@ __all__ = [
     "Program",
     "Progress",
     "ProgressCallback",
+    "QueueLike",
     "Readback",
     "Rows",
     "Scope",
@@ -86,18 +88,22 @@ __all__ = [
     "default_device",
     "default_queue",
     "describe",
+    "device_queues",
     "empty_pinned",
     "find_device",
+    "first_queue",
     "force_tuning",
     "force_variant",
     "full_source",
     "is_page_locked",
+    "is_several",
     "kernel_for_group",
     "list_devices",
     "open_session",
     "philox4x32",
     "profile",
     "profiling_queue",
+    "queues_of",
     "release_memory",
     "seed_key",
     "sibling_queue",

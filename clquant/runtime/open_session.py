@@ -9,20 +9,23 @@ import pyopencl.array
 
 from clquant.runtime.device import discovery
 from clquant.runtime.device.fork import check_process
+from clquant.runtime.device.several import QueueLike, first_queue, queues_of
 from clquant.runtime.errors import InvalidArgument, device_errors
 from clquant.runtime.session import Session
 from clquant.runtime.transfer.copy import order_commands
 
 
-def open_session(queue: cl.CommandQueue | None = None, arrays: Sequence[pyopencl.array.Array] = ()) -> Session:
+def open_session(queue: QueueLike = None, arrays: Sequence[pyopencl.array.Array] = ()) -> Session:
     """Open a job's session: on `queue`, else the device arrays' common queue, else the default device.
+
+    Of several queues it is the one of the device arrays' context, else the first.
 
     The job waits for what is pending for the arrays on other queues.
     """
     check_process()
-    chosen = discovery.common_queue(tuple(arrays)) if queue is None else discovery.checked_queue(queue)
+    chosen = discovery.common_queue(tuple(arrays)) if queue is None else _queue_for(queue, arrays)
     if chosen is None:
-        return Session(discovery.default_queue())
+        return Session(first_queue(None))
     for array in arrays:
         if array.context != chosen.context:
             raise InvalidArgument("queue= and a device array belong to differing OpenCL contexts")
@@ -30,6 +33,12 @@ def open_session(queue: cl.CommandQueue | None = None, arrays: Sequence[pyopencl
         with device_errors("waiting for a device array"):
             _follow(chosen, arrays)
     return Session(chosen, arrays[0] if arrays else None)
+
+
+def _queue_for(queue: QueueLike, arrays: Sequence[pyopencl.array.Array]) -> cl.CommandQueue:
+    """The queue among those given that is of the device arrays' context, else the first."""
+    queues = queues_of(queue)
+    return next((one for one in queues if arrays and one.context == arrays[0].context), queues[0])
 
 
 def _follow(queue: cl.CommandQueue, arrays: Sequence[pyopencl.array.Array]) -> None:

@@ -34,7 +34,7 @@ def sample_places(count: int, weights: Weights, size: int, stage: int, seed: int
 
 
 @dataclass
-class Piece:
+class BlockRun:
     """Up to `MAX_PIECE` blocks on the device."""
 
     blocks: Buffer  # rows of K bytes
@@ -100,14 +100,14 @@ class BlockSet(Blocks):
         self._session = session
         most = MAX_DEEP_PIECE if shape.is_deep and weights is not None else MAX_PIECE
         self._most = max(1, min(most, session.limits.max_alloc // max(shape.nbytes, 8)))
-        self.pieces: list[Piece] = []
+        self.pieces: list[BlockRun] = []
         for first in range(0, count, self._most):
             capacity = min(self._most, count - first)
             own = scope.empty(2 * capacity if weights is not None else 2)
             if weights is not None:
                 session.write(own, weights[first : first + capacity])
             blocks, indices = scope.empty(capacity * shape.nbytes), scope.empty(2 * capacity)
-            self.pieces.append(Piece(blocks, own, indices, capacity))
+            self.pieces.append(BlockRun(blocks, own, indices, capacity))
 
     @classmethod
     def of_pictures(
@@ -124,11 +124,7 @@ class BlockSet(Blocks):
     def of_rows(cls, session: Session, scope: Scope, shape: BlockShape, rows: Rows, weights: Weights) -> BlockSet:
         """Blocks of the host."""
         blocks = cls(session, scope, shape, len(rows), weights)
-        first = 0
-        for piece in blocks.pieces:
-            session.write(piece.blocks, rows[first : first + piece.capacity])
-            piece.count = piece.capacity
-            first += piece.count
+        blocks.add_rows(rows)
         return blocks
 
     def runs(self) -> Iterator[tuple[int, Buffer, int]]:
@@ -159,6 +155,17 @@ class BlockSet(Blocks):
                         self._launch("vq_blocks", share * shape.words, pixels, *sizes, *target)
                         piece.count += share
                         taken += share
+
+    def add_rows(self, rows: Rows) -> None:
+        """Append blocks of the host."""
+        taken = 0
+        for piece in self.pieces:
+            share = min(len(rows) - taken, piece.capacity - piece.count)
+            if share:
+                own = np.ascontiguousarray(rows[taken : taken + share])
+                self._session.write(piece.blocks, own, piece.count * self.shape.nbytes)
+                piece.count += share
+                taken += share
 
     def _whole(self, scope: Scope) -> BlockSet:  # noqa: ARG002
         return self

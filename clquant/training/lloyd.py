@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from clquant.runtime import LocalMemory, PreparedLaunch, Scope, Session, Variant
 from clquant.training.blocks import Key
-from clquant.training.blockset import BlockSet, Piece
+from clquant.training.blockset import BlockRun, BlockSet
 from clquant.training.merging import Merging
 from clquant.training.search import MOST_CHANGES, Codewords
 from clquant.training.selection import Selection
@@ -117,7 +117,7 @@ class Lloyd:
             parts = max(1, min(limits.compute_units, limits.max_alloc // each, blocks.count // capacity))
         return {"parts": np.uint32(parts), "sums": scope.zeros(parts * each)}
 
-    def _prepare_sums(self, piece: Piece, own: dict[str, Any]) -> PreparedLaunch:
+    def _prepare_sums(self, piece: BlockRun, own: dict[str, Any]) -> PreparedLaunch:
         """The launch that adds up a piece; `own` are its arguments by their names."""
         if self._in_parts:
             parts = int(self._known["parts"])
@@ -133,7 +133,7 @@ class Lloyd:
         numbers = {"each": np.uint32(each), "bins": np.uint32(bins)}
         return self.prepare("vq_accumulate", groups * lanes, lanes, **numbers, **rooms, **own)
 
-    def _of_piece(self, number: int, piece: Piece) -> dict[str, Any]:
+    def _of_piece(self, number: int, piece: BlockRun) -> dict[str, Any]:
         """Kernel arguments of a piece, by name."""
         arrays = {"blocks": piece.blocks, "indices": piece.indices, "weights": piece.weights}
         return {**arrays, "count": np.uint32(piece.count), "piece": np.uint32(number)}
@@ -244,6 +244,10 @@ class Lloyd:
     def read_totals(self) -> npt.NDArray[np.uint64]:
         """Sums of the blocks of each codeword, (size, K + 1), the last column their weights; waits for them."""
         return self._session.download(self.totals, (self._words.size, self._blocks.shape.components + 1), np.uint64)
+
+    def read_errors(self) -> npt.NDArray[np.uint64]:
+        """What each codeword's blocks add to the error, less their squares, (size,), modulo 2^64; waits for it."""
+        return self._session.download(self._errors, self._words.size, np.uint64)
 
     def read_worst(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
         """Wait for each codeword's worst block: its level (0: no block has an error) and its number."""

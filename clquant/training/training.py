@@ -19,9 +19,9 @@ from clquant.runtime import InvalidArgument, InvalidType, Progress, Scope, Sessi
 from clquant.training.blocks import Rows, Weights
 from clquant.training.blockset import MAX_WEIGHT, BlockSet
 from clquant.training.lloyd import Lloyd, Motion
-from clquant.training.parts import PartedLloyd, Parts
 from clquant.training.search import MAX_CODEBOOK, Codewords
 from clquant.training.seeding import sample_codewords, split_codewords
+from clquant.training.shares import SharedBlocks, SharedLloyd
 
 # Annealed Lloyd steps per round of refinement, and where all blocks are fewer than the second sample.
 ROUND_STEPS, FEW_STEPS = 5, 4
@@ -100,7 +100,7 @@ def check_weights(sample_weight: Any, tables: Sequence[tuple[int, int]]) -> Weig
     return whole
 
 
-def train(session: Session, blocks: BlockSet | Parts, plans: Sequence[Plan], progress: Progress) -> Trained:
+def train(session: Session, blocks: BlockSet | SharedBlocks, plans: Sequence[Plan], progress: Progress) -> Trained:
     """Train on blocks by each plan; return the training of least error, the first of equals."""
     parts, found = [_parts(plan) for plan in plans], list[Trained]()
     for number, plan in enumerate(plans):
@@ -110,7 +110,9 @@ def train(session: Session, blocks: BlockSet | Parts, plans: Sequence[Plan], pro
     return min(found, key=lambda trained: trained.mse)
 
 
-def _trained(session: Session, scope: Scope, blocks: BlockSet | Parts, plan: Plan, progress: Progress) -> Trained:
+def _trained(
+    session: Session, scope: Scope, blocks: BlockSet | SharedBlocks, plan: Plan, progress: Progress
+) -> Trained:
     """Train on blocks by one plan."""
     total = _parts(plan)
     progress.report(0, total)
@@ -150,7 +152,7 @@ def _in_order(codebook: Rows) -> Rows:
 class _Training:
     """The stages of one training."""
 
-    def __init__(self, session: Session, scope: Scope, blocks: BlockSet | Parts, plan: Plan) -> None:
+    def __init__(self, session: Session, scope: Scope, blocks: BlockSet | SharedBlocks, plan: Plan) -> None:
         self._session = session
         self._scope = scope
         self._plan = plan
@@ -201,7 +203,7 @@ class _Training:
     def _on(self, blocks: Any) -> Lloyd:
         """Return the steps on a set of blocks, the same object each time."""
         if id(blocks) not in self._lloyds:
-            kind = PartedLloyd if isinstance(blocks, Parts) else Lloyd
+            kind = SharedLloyd if isinstance(blocks, SharedBlocks) else Lloyd
             self._lloyds[id(blocks)] = kind(self._session, self._scope, blocks, self.words, self._key)
         return self._lloyds[id(blocks)]
 

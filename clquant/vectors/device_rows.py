@@ -135,6 +135,13 @@ class DeviceRows:
             self._portion = begin, self._taken(begin)
         return self._portion[1][first - begin : end - begin]
 
+    def pick(self, places: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """Rows of the host by their increasing numbers; of a store within one step."""
+        if not self.source.is_stored:
+            return self.source.pick(places)
+        first = int(places.min())
+        return self.read(first, int(places.max()) + 1)[places - first]
+
     def _taken(self, begin: int) -> npt.NDArray[Any]:
         """A step's rows, read ahead or now; the next ones are begun."""
         after, count = begin + self.most, self.source.count

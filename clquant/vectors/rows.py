@@ -21,6 +21,7 @@ from clquant.runtime import (
     CommandQueue,
     InvalidArgument,
     InvalidType,
+    QueueLike,
     Rows,
     copy_rows,
     open_session,
@@ -117,6 +118,20 @@ class RowSource:
         """Map rows by `work` to rows of components or single numbers."""
         return np.concatenate([work(rows) for _, rows in self.portions()]).astype(dtype, copy=False)
 
+    def pick(self, places: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """Rows by their increasing numbers, on the host."""
+        if isinstance(self.source, np.ndarray) and not self.is_stored:
+            rows: npt.NDArray[Any] = self.source[places]
+            return rows.astype(self.dtype, copy=False)
+        first = int(places.min())
+        return self.raw(first, int(places.max()) + 1)[places - first]
+
+    def part(self, first: int, end: int) -> RowSource:
+        """Some consecutive rows: of a store as they are read."""
+        if not self.is_stored:
+            return RowSource(self.source[first:end])
+        return RowSource(MappedRows(self, self.raw, lambda rows: rows, self.components, self.dtype, (first, end)), True)
+
     def columns(self, own: slice, queue: CommandQueue | None) -> RowSource:
         """Some numbers of each row: as they are read of a store, on the device of a device array."""
         width = own.stop - own.start
@@ -138,7 +153,7 @@ class RowSource:
             return RowSource(MappedRows(self, self.read, make, components, dtype), True)
         return RowSource(self.map(lambda rows: make(rows).astype(dtype), components, dtype))
 
-    def spread(self, queue: CommandQueue | None) -> Any | None:  # noqa: ARG002
+    def spread(self, queue: QueueLike) -> Any | None:  # noqa: ARG002
         """Return what trains and searches rows that lie elsewhere; None of rows of this process."""
         return None
 
@@ -241,11 +256,20 @@ def row_weights(given: Any, count: int) -> npt.NDArray[np.uint16] | None:
 class MappedRows:
     """Rows of a source, as it is read by `read`, mapped by a function: (n, d) of a dtype."""
 
-    def __init__(self, source: RowSource, read: Read, make: Make, components: int, dtype: npt.DTypeLike) -> None:
-        self._count, self._read, self._make = source.count, read, make
-        self.shape, self.dtype, self.chunks = (source.count, components), np.dtype(dtype), (source.chunk_rows,)
+    def __init__(
+        self,
+        source: RowSource,
+        read: Read,
+        make: Make,
+        components: int,
+        dtype: npt.DTypeLike,
+        own: tuple[int, int] | None = None,
+    ) -> None:
+        self._first, end = (0, source.count) if own is None else own
+        self._read, self._make = read, make
+        self.shape, self.dtype, self.chunks = (end - self._first, components), np.dtype(dtype), (source.chunk_rows,)
 
     def __getitem__(self, rows: slice) -> npt.NDArray[Any]:
         """Some rows."""
-        first, end, _ = rows.indices(self._count)
-        return np.ascontiguousarray(self._make(self._read(first, end)), self.dtype)
+        first, end, _ = rows.indices(self.shape[0])
+        return np.ascontiguousarray(self._make(self._read(self._first + first, self._first + end)), self.dtype)

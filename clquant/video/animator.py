@@ -22,7 +22,15 @@ from clquant.color.palette import Palette, as_palette
 from clquant.dithering.registry import find_dither
 from clquant.images.moving import Frame
 from clquant.palette import verbs
-from clquant.runtime import CommandQueue, InvalidArgument, Progress, ProgressCallback, open_session, thread_queue
+from clquant.runtime import (
+    CommandQueue,
+    InvalidArgument,
+    Progress,
+    ProgressCallback,
+    first_queue,
+    open_session,
+    thread_queue,
+)
 from clquant.video import lzw
 from clquant.video import palettes as ways
 from clquant.video.ahead import Spool, ahead
@@ -302,7 +310,7 @@ class Reduction:
 
     def _mapped(self, jobs: list[_Job]) -> list[tuple[_Job, tuple[slice, ...], Any]]:
         """Map what is new in frames, if anything is: with each the part of it that was mapped, and its indices."""
-        queue = self.queue and thread_queue(self.queue)
+        queue = self.queue and thread_queue(first_queue(self.queue))
         each = (job.held.stays if job.follows else np.zeros_like(job.held.stays) for job in jobs)
         stays = functools.reduce(np.logical_and, each)
         if stays.all():

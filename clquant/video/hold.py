@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.images.moving import Frame
-from clquant.runtime import CommandQueue, open_session, sibling_queue
+from clquant.runtime import CommandQueue, first_queue, open_session, sibling_queue
 from clquant.video.lzw import WEIGHTS, most_square
 
 FILE = "video/hold.cl"
@@ -30,7 +30,7 @@ def held(frames: Iterable[Frame], look_ahead: int, quality: int, queue: CommandQ
 
     A pixel that does not stay becomes the median of the frames after it, up to `look_ahead`, that are as near to it.
     """
-    session = open_session(queue if queue is None else sibling_queue(queue))  # beside what maps the frames
+    session = open_session(queue if queue is None else sibling_queue(first_queue(queue)))  # beside what maps the frames
     for shape, alike in itertools.groupby(frames, lambda frame: frame.pixels.shape):
         channels = shape[2] if len(shape) == 3 else 1
         pixels, depth = shape[0] * shape[1], look_ahead + 1

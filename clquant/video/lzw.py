@@ -9,7 +9,15 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import CommandQueue, NoDeviceError, Session, default_queue, open_session, sibling_queue
+from clquant.runtime import (
+    CommandQueue,
+    NoDeviceError,
+    Session,
+    default_queue,
+    first_queue,
+    open_session,
+    sibling_queue,
+)
 from clquant.video import gif
 from clquant.video.ahead import ahead
 from clquant.video.gif_frames import Drawn
@@ -43,7 +51,7 @@ def _session(queue: CommandQueue | None) -> Session:
     if not session.limits.is_cpu:
         with contextlib.suppress(NoDeviceError):
             return open_session(default_queue("cpu"))
-    return session if queue is None else open_session(sibling_queue(queue))
+    return session if queue is None else open_session(sibling_queue(first_queue(queue)))
 
 
 def _batches(frames: Iterable[Drawn], most: int) -> Iterator[tuple[list[gif.Frame], list[Symbols]]]:

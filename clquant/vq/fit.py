@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from clquant import flow, params
+from clquant.flow.queues import QueueThreads
+from clquant.flow.residents import InTurn, OnQueues
 from clquant.images import Picture, device_arrays, lazy, materialize, read_many
-from clquant.runtime import InvalidArgument, Progress, ProgressCallback, Session, open_session
+from clquant.runtime import (
+    CommandQueue,
+    InvalidArgument,
+    Progress,
+    ProgressCallback,
+    Session,
+    is_several,
+    open_session,
+    queues_of,
+)
 from clquant.training import training
 from clquant.training.blocks import BlockShape, Weights, check_block_shape
 from clquant.training.blockset import BlockSet
-from clquant.training.parts import LazyParts, Part
 from clquant.training.search import MAX_CODEBOOK
 from clquant.training.seeding import STARTS
+from clquant.training.shares import MERGES, Band, Share, SharedBlocks
 
 if TYPE_CHECKING:
     from clquant.vq.codec import VQCodec
@@ -40,10 +55,16 @@ def fit_codebook(
     weights = training.check_weights(sample_weight, [shape.table_shape(p.height, p.width) for p in pictures])
     session = open_session(codec.queue, device_arrays(pictures))
     if any(picture.lazy is not None for picture in pictures):
-        return training.train(session, _in_bands(session, pictures, weights, shape), [plan], reporter), shape
+        return training.train(session, _in_turn(session, pictures, weights, shape), [plan], reporter), shape
+    queues = queues_of(codec.queue) if is_several(codec.queue) else []
+    least = min((open_session(queue).limits.shared_pixels for queue in queues), default=0)
+    if queues and sum(p.pixels for p in pictures) >= len(queues) * least and not device_arrays(pictures):
+        with QueueThreads(queues) as threads:
+            blocks = _on_queues(session, threads, pictures, weights, shape)
+            return training.train(session, blocks, [plan], reporter), shape
     with session.scope() as scope:
-        blocks = BlockSet.of_pictures(session, scope, pictures, weights, shape)
-        return training.train(session, blocks, [plan], reporter), shape
+        whole = BlockSet.of_pictures(session, scope, pictures, weights, shape)
+        return training.train(session, whole, [plan], reporter), shape
 
 
 def _read(given: Any, memory: int) -> list[Picture]:
@@ -54,20 +75,45 @@ def _read(given: Any, memory: int) -> list[Picture]:
     return [picture.in_memory() for picture in pictures] if fit else pictures
 
 
-def _in_bands(session: Session, pictures: Sequence[Picture], weights: Weights, shape: BlockShape) -> LazyParts:
-    """The blocks of pictures of which some are read in bands of block rows."""
+def _in_turn(session: Session, pictures: Sequence[Picture], weights: Weights, shape: BlockShape) -> SharedBlocks:
+    """The blocks of pictures of which some are read in bands of block rows, one after another."""
     row_bytes = max(shape.table_shape(1, p.width)[1] for p in pictures) * shape.columns * shape.channels
     high = min(p.lazy.rows_at_once(row_bytes, shape.rows) for p in pictures if p.lazy is not None)
-    bands = [(p, row, min(row + high, p.height)) for p in pictures for row in range(0, p.height, high)]
-    tables = [shape.table_shape(row1 - row0, picture.width) for picture, row0, row1 in bands]
+    cuts = [(p, row, min(row + high, p.height)) for p in pictures for row in range(0, p.height, high)]
+    counts = [math.prod(shape.table_shape(row1 - row0, picture.width)) for picture, row0, row1 in cuts]
+    starts = [0, *itertools.accumulate(counts)]
 
-    def make(number: int, own: Weights, first: int) -> Part:
-        picture, row0, row1 = bands[number]
-        lazy = picture.lazy
+    def make(number: int) -> Share:
+        picture, row0, row1 = cuts[number]
+        lazy, (first, end) = picture.lazy, starts[number : number + 2]
         pixels = picture.on_host(session)[row0:row1] if lazy is None else lazy.rows(row0, row1)
-        return Part(pixels, own, shape, first, session)
+        return Share([Band(pixels, first)], None if weights is None else weights[first:end], shape, session)
 
-    return LazyParts(session, shape, [rows * columns for rows, columns in tables], weights, make)
+    return SharedBlocks(session, shape, counts, weights, InTurn(MERGES, len(cuts), make))
+
+
+def _on_queues(
+    session: Session, threads: QueueThreads, pictures: Sequence[Picture], weights: Weights, shape: BlockShape
+) -> SharedBlocks:
+    """The blocks of pictures in memory, of each picture some rows of blocks on each of several queues."""
+    counts, owners = list[int](), list[int]()
+    bands: list[list[Band]] = [[] for _ in range(len(threads))]
+    for picture in pictures:
+        assert picture.array is not None
+        rows, columns = shape.table_shape(picture.height, picture.width)
+        for owner, (top, end) in enumerate(threads.shares_of(rows)):
+            bands[owner].append(Band(picture.array[top * shape.rows : end * shape.rows], sum(counts)))
+            counts.append((end - top) * columns)
+            owners.append(owner)
+
+    def make(number: int, queue: CommandQueue) -> Share:
+        own = None
+        if weights is not None:
+            runs = zip(itertools.accumulate(counts), counts, owners, strict=True)
+            own = np.concatenate([weights[end - count : end] for end, count, owner in runs if owner == number])
+        return Share(bands[number], own, shape, open_session(queue))
+
+    return SharedBlocks(session, shape, counts, weights, OnQueues(MERGES, threads, make), owners)
 
 
 def checked_plan(codec: VQCodec) -> tuple[training.Plan, tuple[int, int]]:

@@ -19,7 +19,7 @@ from clquant import runtime
 from clquant.dask import LocalOpenCLCluster, cluster, preload
 from clquant.palette.engine import predict
 from clquant.runtime.transfer import staging
-from clquant.training import parts, training
+from clquant.training import shares, training
 from tests.dask import random_kills
 
 
@@ -57,7 +57,7 @@ SMALL |= {"ROWS_FIRST": 2}
 
 
 class _DiesInTraining(WorkerPlugin):  # type: ignore[misc]
-    """One worker dies as it is asked for the fourth time for the sums of a part.
+    """One worker dies as it is asked for the fourth time for the sums of its share.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class _DiesInTraining(WorkerPlugin):  # type: ignore[misc]
         self._mark = mark
 
     def setup(self, worker: Any) -> None:
-        parts.Part.sums = _dying(parts.Part.sums, pathlib.Path(self._mark), worker)  # type: ignore[method-assign]
+        shares.Share.sums = _dying(shares.Share.sums, pathlib.Path(self._mark), worker)  # type: ignore[method-assign]
 
 
 def _dying(method: Any, mark: pathlib.Path, worker: Any) -> Any:

@@ -16,12 +16,12 @@ from hypothesis import given, settings
 
 import clquant
 from clquant.dask import training as on_workers
-from clquant.dask.training import RemoteParts
+from clquant.dask.training import WorkerShares
 from clquant.runtime import DeviceMemoryError
 from clquant.training import training
 from clquant.training.blocks import BlockShape
 from clquant.training.lloyd import Lloyd
-from clquant.training.parts import Part
+from clquant.training.shares import Band, Share
 
 SMALL = {
     "FIRST_SAMPLE": 2,
@@ -80,15 +80,15 @@ def test_codebooks_are_those_of_one_process(
     assert _learned(made[0]) == _learned(made[1])
 
 
-def test_dead_codewords_find_the_worst_blocks_of_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dead_codewords_find_the_worst_blocks_of_all_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def reduced(parts: Any, method: str, *args: Any) -> Any:
+    def call(shares: Any, method: str, *args: Any) -> Any:
         asked.append(method)
-        return found(parts, method, *args)
+        return found(shares, method, *args)
 
-    found = RemoteParts.reduced
-    monkeypatch.setattr(RemoteParts, "reduced", reduced)
+    found = WorkerShares.call
+    monkeypatch.setattr(WorkerShares, "call", call)
     few = np.repeat(np.repeat(np.random.default_rng(0).integers(0, 4, (24, 20)) * 60, 4, 0), 4, 1).astype(np.uint8)
     few[:40] = np.random.default_rng(1).integers(0, 256, (40, 80))
     for init in ("k-means++", "splitting"):
@@ -119,27 +119,53 @@ def test_several_arrays_and_files_are_one_collection(tmp_path: Any, monkeypatch:
         clquant.VQCodec(8).fit(wrong)
 
 
-def test_a_part_may_move_and_its_device_memory_is_made_anew() -> None:
+def test_a_share_may_move_and_its_device_memory_is_made_anew() -> None:
     values = np.random.default_rng(6).integers(0, 256, (13, 13, 1), dtype=np.uint8)
-    part = Part(values, None, BlockShape(4, 4, 1), 100)
-    codebook = part.rows(np.array([0, 5, 12]))
-    before = part.sums(codebook, 4)
-    assert before[:, -1].sum() == 16
-    moved = pickle.loads(pickle.dumps(part))
-    assert np.array_equal(moved.sums(codebook, 9), before)
-    assert moved.squares(9) == part.squares(4)
+    share = Share([Band(values, 100)], None, BlockShape(4, 4, 1))
+    codebook = share.rows(np.array([0, 5, 12]))
+    before = share.sums(codebook, 4)
+    assert before.totals[:, -1].sum() == 16
+    moved = pickle.loads(pickle.dumps(share))
+    assert _equal(moved.sums(codebook, 9), before)
+    assert moved.squares(9) == share.squares(4)
     dead = np.concatenate([codebook, codebook[:1]])  # the last one loses all ties
-    one, other = (each.worst(dead, 4) for each in (part, moved))
+    one, other = (each.worst(dead, 4) for each in (share, moved))
     assert np.array_equal(one.rows, other.rows)
     assert np.array_equal(one.numbers, other.numbers)
     assert one.numbers[one.levels > 0].min() >= 100
-    assert np.array_equal(part.sums(codebook, 40), before)  # room for more codewords
-    assert len(pickle.dumps(part)) < 2000
+    assert _equal(share.sums(codebook, 40), before)  # room for more codewords
+    assert len(pickle.dumps(share)) < 2000
 
 
-def test_idle_parts_give_up_their_device_memory_where_room_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+def _equal(one: Any, other: Any) -> bool:
+    return np.array_equal(one.totals, other.totals) and np.array_equal(one.errors, other.errors)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_shares_joined_are_one(rng: np.random.Generator, weighted: bool) -> None:
+    shape, values = BlockShape(4, 4, 1), rng.integers(0, 256, (40, 18, 1), dtype=np.uint8)
+    weights = rng.integers(0, 4095, 50, dtype=np.uint16) if weighted else None
+    whole = Share([Band(values, 0)], weights, shape)
+    cuts = [(0, 2), (2, 3), (3, 7), (7, 10)]  # rows of blocks, of which five stand in a row
+    parts = [
+        Share([Band(values[4 * a : 4 * b], 5 * a)], None if weights is None else weights[5 * a : 5 * b], shape)
+        for a, b in cuts
+    ]
+    joined, some = Share.joined([parts[i] for i in (2, 0, 3, 1)]), Share.joined([parts[3], parts[1]])
+    codebook = whole.rows(np.array([3, 17, 17, 48]))  # the third one loses all ties
+    assert _equal(joined.sums(codebook, 4), whole.sums(codebook, 4))
+    assert joined.squares(4) == whole.squares(4)
+    one, other = joined.worst(codebook, 4), whole.worst(codebook, 4)
+    assert np.array_equal(one.numbers, other.numbers)
+    assert np.array_equal(one.rows, other.rows)
+    numbers = np.array([11, 14, 36, 49])
+    assert np.array_equal(some.numbers(some.places_of(numbers)), numbers)
+    assert np.array_equal(some.rows_of_numbers(numbers), whole.rows(numbers))
+
+
+def test_idle_shares_give_up_their_device_memory_where_room_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.random.default_rng(7).integers(0, 256, (16, 16, 1), dtype=np.uint8)
-    idle, busy = (Part(values, None, BlockShape(4, 4, 1), 0) for _ in range(2))
+    idle, busy = (Share([Band(values, 0)], None, BlockShape(4, 4, 1)) for _ in range(2))
     codebook = idle.rows(np.array([1, 9]))
     expected = idle.sums(codebook, 2)
     fails = [DeviceMemoryError("short"), DeviceMemoryError("short"), None, DeviceMemoryError("short")]
@@ -151,13 +177,13 @@ def test_idle_parts_give_up_their_device_memory_where_room_is_short(monkeypatch:
 
     found = Lloyd.read_totals
     monkeypatch.setattr(Lloyd, "read_totals", sums)
-    assert np.array_equal(busy.sums(codebook, 2), expected)
+    assert _equal(busy.sums(codebook, 2), expected)
     assert idle._on_device is None
     with pytest.raises(DeviceMemoryError):
         busy.sums(codebook, 2)
 
 
-def test_a_part_whose_blocks_have_no_weight(rng: np.random.Generator) -> None:
+def test_a_chunk_whose_blocks_have_no_weight(rng: np.random.Generator) -> None:
     values, weights = rng.integers(0, 256, (24, 20), dtype=np.uint8), np.ones((24, 4))
     weights[:8] = 0
     made = [values, da.from_array(values, (8, 20))]

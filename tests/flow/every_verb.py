@@ -63,12 +63,16 @@ def options_of(engine: str, verb: str) -> dict[str, Any]:
     return ARGUMENTS.get(f"{engine}.{verb}", ARGUMENTS.get(verb, {}))
 
 
-def call_of(engine: str, verb: str) -> Callable[..., Any]:
-    """A verb of a new engine, fitted where it must be, as a function of a picture."""
+def call_of(engine: str, verb: str, queue: Any = None) -> Callable[..., Any]:
+    """A verb of a new engine, fitted where it must be, as a function of a picture; on some queues if they are given."""
     own = ENGINES[engine]()
+    if queue is not None and hasattr(own, "set_params"):
+        own.set_params(queue=queue)
     if hasattr(own, "fit") and not verb.startswith("fit"):
         own.fit(PICTURE)
     method = functools.partial(getattr(own, verb), **options_of(engine, verb))
+    if queue is not None and takes(method, "queue"):
+        method = functools.partial(method, queue=queue)
     if verb == "fit_many":
         return lambda image, **given: method([image], **given)
     if verb == "compress_to":

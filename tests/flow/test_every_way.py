@@ -68,6 +68,14 @@ def test_lazily_in_small_parts_with_progress(
     assert all(done <= total for done, total in told)
 
 
+@pytest.mark.parametrize(("engine", "verb"), VERBS)
+def test_on_several_queues(engine: str, verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLQUANT_LIMITS", "shared_pixels=500")
+    queue = runtime.default_queue()
+    queues = [queue, runtime.sibling_queue(queue)]
+    assert same(comparable(call_of(engine, verb, queues)(given_to(engine, verb))), expected(engine, verb))
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(("engine", "verb"), [(e, v) for e, v in VERBS if takes(e, v, "progress")])
 def test_progress_stops(engine: str, verb: str) -> None:

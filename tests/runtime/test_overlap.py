@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,6 @@ import clquant
 from clquant import KMeansPalette, images, runtime
 from clquant.flow import Steps
 from clquant.flow.local import bands_of
-from clquant.halftone.pinwheel.bands import rows_that_fill
 from clquant.histogram import counting
 from clquant.images import upload
 from clquant.palette import engine
@@ -55,13 +53,6 @@ def test_bands_of_blocks_have_the_rows_that_keep_a_device_busy(session: runtime.
         found = bands_of(session, [picture], steps, 200)
     assert [band[2:] for band in found] == [(row, min(row + rows, 512)) for row in range(0, 512, rows)]
     assert all(first <= max(valid - 4, 0) and end >= min(valid_end + 4, 512) for first, end, valid, valid_end in found)
-
-
-def test_rows_that_keep_a_device_busy(session: runtime.Session) -> None:
-    session.limits = dataclasses.replace(session.limits, compute_units=5)
-    assert rows_that_fill(session, 2, 8) == 24  # three rows of blocks have six groups
-    assert rows_that_fill(session, 2, 8, 2) == 40
-    assert rows_that_fill(session, 100, 8) == 8
 
 
 def test_shared_memory_takes_one_band(queue: runtime.CommandQueue) -> None:

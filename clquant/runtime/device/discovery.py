@@ -44,12 +44,13 @@ class _Lease:
 def _rank(device: cl.Device) -> tuple[int, int]:
     kind = device.type
     order = 0 if kind & cl.device_type.GPU else 1 if kind & cl.device_type.ACCELERATOR else 2
-    if _simulates(device):
+    if is_simulator(device):
         order = 3  # a simulator: thousands of times slower, never chosen by itself
     return order, -device.max_compute_units
 
 
-def _simulates(device: cl.Device) -> bool:
+def is_simulator(device: cl.Device) -> bool:
+    """Whether a device is a simulator, thousands of times slower than others."""
     return "oclgrind" in device.platform.name.lower()
 
 
@@ -113,7 +114,7 @@ def find_device(spec: str) -> cl.Device:
         fits = devices[int(wanted) : int(wanted) + 1]
     elif wanted in kinds:
         # Oclgrind's simulator says that it is of all kinds.
-        real = [d for d in devices if not _simulates(d)]
+        real = [d for d in devices if not is_simulator(d)]
         fits = [d for d in real or devices if d.type & kinds[wanted]]
     else:
         fits = [d for d in devices if wanted in describe(d).lower()]
@@ -150,8 +151,8 @@ def default_device() -> cl.Device:
     Returns
     -------
     pyopencl.Device
-        What `CLQUANT_DEVICE` names (see `find_device`), else what `PYOPENCL_CTX` names, else the first of
-        `list_devices()`.
+        What `CLQUANT_DEVICE` names (see `find_device`; the first of ``all``), else what `PYOPENCL_CTX` names, else
+        the first of `list_devices()`.
 
     Raises
     ------
@@ -161,9 +162,9 @@ def default_device() -> cl.Device:
         As `list_devices`.
     """
     check_process()
-    if os.environ.get(DEVICE_VARIABLE):
-        return find_device(os.environ[DEVICE_VARIABLE])
-    devices = list_devices()
+    devices, wanted = list_devices(), os.environ.get(DEVICE_VARIABLE)
+    if wanted and wanted != "all":
+        return find_device(wanted)
     if os.environ.get("PYOPENCL_CTX"):
         try:
             return cl.create_some_context(interactive=False).devices[0]
@@ -258,19 +259,8 @@ def profiling_queue(device: cl.Device | None = None) -> cl.CommandQueue:
     return _new_queue(queue.context, queue.device, cl.command_queue_properties.PROFILING_ENABLE)
 
 
-def checked_queue(queue: object) -> cl.CommandQueue:
-    """Check a queue that a person gave."""
-    if not isinstance(queue, cl.CommandQueue):
-        raise InvalidType(
-            f"queue is {text_of(queue)}; allowed: a pyopencl.CommandQueue or None "
-            "(clquant.runtime.default_queue('gpu') gives one)"
-        )
-    return queue
-
-
 def sibling_queue(queue: cl.CommandQueue) -> cl.CommandQueue:
     """Make an in-order queue on the context and device of another; it profiles if that does."""
-    checked_queue(queue)
     return _new_queue(queue.context, queue.device, _profiling(queue))
 
 

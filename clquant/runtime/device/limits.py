@@ -20,6 +20,7 @@ POCL_MEMORY_VARIABLE = "POCL_MEMORY_LIMIT"
 CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 # Every device has some of these; OpenCL's embedded profile asks for 1 KiB of local memory, and more for buffers.
 _AT_LEAST = {"work_group": 1, "local_memory": 1 << 10, "max_alloc": 16, "global_memory": 16, "compute_units": 1}
+_AT_LEAST |= {"shared_pixels": 1}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Limits:
     is_pocl: bool
     compute_capability: int  # of an NVIDIA device, ten times major plus minor (90 for 9.0); 0 elsewhere
     unified_memory: bool  # whether host and device share memory, so that buffers may wrap host arrays
+    shared_pixels: int = 1 << 22  # least pixels of a portion that one of several queues takes
 
     @classmethod
     def of(cls, device: cl.Device) -> Limits:

@@ -1,0 +1,190 @@
+"""Several queues of this process: a thread for each, and the executor that deals portions of pictures out to them."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from clquant import images
+from clquant.flow.file_sinks import About
+from clquant.flow.job import Job, Map, Reduce
+from clquant.flow.local import Local, check_side, in_bands, state_of
+from clquant.flow.result_files import writing
+from clquant.images import ImageLike, Picture
+from clquant.runtime import (
+    CommandQueue,
+    DeviceError,
+    DeviceMemoryError,
+    Progress,
+    describe,
+    open_session,
+    thread_queue,
+)
+
+T = TypeVar("T")
+
+PORTIONS_EACH = 4  # for each queue, so that a faster device takes more of them
+
+
+class QueueThreads:
+    """A thread for each of several queues, which has a queue of its own on that device; for a ``with`` block.
+
+    What one of them raises names its device.
+    """
+
+    def __init__(self, queues: Sequence[CommandQueue]) -> None:
+        self._queues = list(queues)
+        self._pools = [ThreadPoolExecutor(1, "clquant-queue") for _ in self._queues]
+
+    def __enter__(self) -> QueueThreads:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for pool in self._pools:
+            pool.shutdown()
+
+    def __len__(self) -> int:
+        return len(self._queues)
+
+    def shares_of(self, count: int) -> list[tuple[int, int]]:
+        """Divide rows among the queues for good, by their devices' speed: half-open, some may be empty."""
+        speeds = [max(queue.device.max_compute_units * queue.device.max_clock_frequency, 1) for queue in self._queues]
+        ends = [count * part // sum(speeds) for part in itertools.accumulate(speeds)]
+        return list(itertools.pairwise([0, *ends]))
+
+    def submit(self, number: int, work: Callable[..., T], *given: Any) -> Future[T]:
+        """Call `work` with the queue of a thread, and what is given, on that thread."""
+        return self._pools[number].submit(self._call, number, work, *given)
+
+    def each(self, work: Callable[..., T], *given: Any) -> list[T]:
+        """Call `work` with each thread's number and queue, and what is given; return the results when all are over."""
+        futures = [self.submit(n, lambda queue, n=n: work(n, queue, *given)) for n in range(len(self))]
+        wait(futures)
+        return [future.result() for future in futures]
+
+    def _call(self, number: int, work: Callable[..., T], *given: Any) -> T:
+        try:
+            return work(thread_queue(self._queues[number]), *given)
+        except (DeviceError, DeviceMemoryError) as error:
+            if len(self) > 1:
+                error.args = (f"device {describe(self._queues[number].device)!r}: {error}", *error.args[1:])
+            raise
+
+
+@dataclasses.dataclass(frozen=True)
+class Cut:
+    """Rows `row0` to `row1` - 1 of a picture, and those that decide their result."""
+
+    row0: int
+    row1: int
+    first: int
+    last: int
+
+
+class Several:
+    """Runs jobs on several queues of this process: each takes the next portion of a picture when it is free.
+
+    Scans, enlarged pictures, those on a device and small ones stay with one queue.
+    """
+
+    def __init__(self, queues: Sequence[CommandQueue]) -> None:
+        self._queues = list(queues)
+
+    def map(self, job: Map, image: ImageLike, *, out: Any, about: About, memory: Any, report: Progress) -> Any:
+        """Return a job's result on the host, or `out` with it."""
+        picture = images.read_parts(image, memory=memory, max_bits=job.max_bits, takes_rows=job.takes_rows)
+        cuts = self._cuts(job, picture) if not job.is_serial and job.scale == 1 else []
+        if len(cuts) < 2:
+            return Local(self._queues).map(job, picture, out=out, about=about, memory=memory, report=report)
+        check_side(picture, job.max_side)
+        shape, dtype = job.result(picture)
+        with writing(out, about) as sink:
+            if sink is not None:
+                sink.open(shape, np.dtype(dtype))
+                cuts = [cut for cut in cuts if not sink.has(-(-cut.row1 // job.block[0]))]
+            result = np.empty(shape, dtype) if sink is None else sink.target
+
+            def step(queue: CommandQueue, cut: Cut, part: Picture) -> tuple[int, int, npt.NDArray[Any] | None]:
+                high = job.block[0]
+                begin, end = cut.row0 // high, -(-cut.row1 // high)
+                made = in_bands(open_session(queue), part, job, Progress(None))
+                rows = made[begin - cut.first // high : end - cut.first // high]
+                if sink is None:
+                    result[begin:end] = rows
+                return begin, end, None if sink is None else rows
+
+            for begin, end, rows in self._run(picture, cuts, step, report):
+                if sink is not None and rows is not None:
+                    sink.write(begin, end, rows)
+        return result
+
+    def reduce(self, job: Reduce, image: ImageLike, *, memory: Any, report: Progress, argument: str) -> Any:
+        """Return a reduction's value for an image."""
+        picture = images.read_parts(image, memory=memory, argument=argument, max_bits=job.max_bits)
+        cuts = self._cuts(job, picture) if not job.halo else []
+        if len(cuts) < 2:
+            return Local(self._queues).reduce(job, picture, memory=memory, report=report, argument=argument)
+
+        def step(queue: CommandQueue, _: Cut, part: Picture) -> Any:
+            return state_of(open_session(queue), [part], job, Progress(None))
+
+        return job.finish(job.merge(list(self._run(picture, cuts, step, report))))
+
+    def fetch(self, result: Any, report: Progress) -> Any:  # noqa: ARG002
+        """Return a result, which is in this process."""
+        return result
+
+    def _cuts(self, job: Job, picture: Picture) -> list[Cut]:
+        """Divide a picture into portions for whichever queue is free; none if they would be too small."""
+        if picture.on_device:
+            return []
+        multiple = math.lcm(job.grid, job.block[0] if isinstance(job, Map) else 1)
+        least = min(open_session(queue).limits.shared_pixels for queue in self._queues)
+        rows = max(-(-picture.height // (PORTIONS_EACH * len(self._queues))), -(-least // picture.width))
+        if picture.lazy is not None:
+            rows = min(rows, picture.lazy.rows_at_once(0, multiple) // (2 * len(self._queues)))
+        rows = max(-(-rows // multiple), 1) * multiple
+        ends = [*range(rows, picture.height, rows), picture.height]
+        return [Cut(end0, end, *job.around(end0, end, picture.height)) for end0, end in itertools.pairwise([0, *ends])]
+
+    def _run(
+        self, picture: Picture, cuts: Sequence[Cut], step: Callable[[CommandQueue, Cut, Picture], T], report: Progress
+    ) -> Iterator[T]:
+        """Yield what `step` makes of portions, in their order; each queue has one at work and one waiting."""
+        with QueueThreads(self._queues) as threads:
+            free, more = list(range(len(threads))) * 2, enumerate(cuts)
+            running: dict[Future[T], tuple[int, int]] = {}
+            found: dict[int, T] = {}
+            try:
+                for turn, cut in enumerate(cuts):
+                    while turn not in found:
+                        for number, other in itertools.islice(more, len(free)):
+                            place = free.pop(0)
+                            running[threads.submit(place, step, other, _part(picture, other))] = number, place
+                        for future in wait(running, return_when=FIRST_COMPLETED).done:
+                            number, place = running.pop(future)
+                            found[number] = future.result()
+                            free.append(place)
+                    yield found.pop(turn)
+                    report.report(cut.row1, picture.height)
+            finally:
+                for future in running:
+                    future.cancel()
+
+
+def _part(picture: Picture, cut: Cut) -> Picture:
+    """The rows of a portion as a picture in memory."""
+    if picture.lazy is None:
+        assert picture.array is not None
+        array = picture.array[cut.first : cut.last]
+    else:
+        array = picture.lazy.rows(cut.first, cut.last)
+    origin = picture.origin[0] + cut.first, picture.origin[1]
+    return dataclasses.replace(picture, height=len(array), array=array, lazy=None, sent=None, origin=origin)
