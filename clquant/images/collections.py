@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
-from clquant.images.folders import files_below
+from clquant.images.folders import files_below, natural_key
 from clquant.params import shown
 from clquant.runtime import FileError, InvalidType
 
@@ -37,7 +37,7 @@ class Files(Sequence[str]):
             if os.path.isdir(name):
                 pictures = files_below(name)
             else:
-                pictures = [name] if os.path.exists(name) else sorted(glob.glob(name, recursive=True))
+                pictures = [name] if os.path.exists(name) else sorted(glob.glob(name, recursive=True), key=natural_key)
             if not pictures:
                 raise FileError(f"there is no file {shown(name)}")
         if isinstance(pictures, bytes) or not hasattr(pictures, "__iter__"):

@@ -66,10 +66,23 @@ def _gray_with_alpha(image: Any) -> npt.NDArray[np.uint16]:
 def turned_upright(image: PIL.Image.Image) -> PIL.Image.Image:
     """A picture whose pixels are read, as its EXIF orientation says; damaged EXIF data say nothing."""
     image.load()
-    turn = None
-    with contextlib.suppress(Exception):
-        turn = _TURNS.get(image.getexif().get(_ORIENTATION, 1))
+    turn = _TURNS.get(orientation_of(image))
     return image if turn is None else image.transpose(turn)
+
+
+def orientation_of(image: PIL.Image.Image) -> int:
+    """An image's EXIF orientation, 1 to 8; of a PNG whose EXIF data come last, only once its pixels are read."""
+    found: Any = 1
+    with contextlib.suppress(Exception):
+        found = image.getexif().get(_ORIENTATION, 1)
+    return found if found in _TURNS else 1
+
+
+def upright(pixels: npt.NDArray[Any], orientation: int) -> npt.NDArray[Any]:
+    """Pixels (H, W) or (H, W, C) as their EXIF orientation says."""
+    pixels = pixels.swapaxes(0, 1) if orientation > 4 else pixels
+    down, across = ((1, 1), (1, -1), (-1, -1), (-1, 1))[(orientation - 1) % 4]
+    return np.ascontiguousarray(pixels[::down, ::across])
 
 
 def _opened_again(image: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 
 from clquant.images.stores import is_store
 from clquant.runtime import FileError
@@ -14,10 +15,14 @@ PICTURE_SUFFIXES = frozenset(
 )
 # The prefix of the files that macOS writes beside others on foreign disks: `._photo.png` is no picture.
 _COMPANION = "._"
+_DIGITS = re.compile(r"(\d+)")
 
 
 def files_below(folder: str, suffixes: frozenset[str] = PICTURE_SUFFIXES) -> list[pathlib.Path]:
-    """The files in a folder and below that have one of some suffixes, sorted; a zarr counts as a file."""
+    """The files in a folder and below that have one of some suffixes, by their numbers, then letters.
+
+    `2.png` comes before `10.png`. A zarr counts as a file.
+    """
 
     def refuse(error: OSError) -> None:
         raise FileError(f"cannot search the folder {str(error.filename)!r}: {error.strerror or error}") from error
@@ -34,4 +39,10 @@ def files_below(folder: str, suffixes: frozenset[str] = PICTURE_SUFFIXES) -> lis
         found += [path for path in paths if path.suffix.lower() in suffixes and path.is_file()]
     if not found:
         raise FileError(f"folder {folder!r} has no files of the kinds {', '.join(sorted(suffixes))}")
-    return sorted(found)
+    return sorted(found, key=natural_key)
+
+
+def natural_key(path: str | pathlib.Path) -> tuple[list[list[str | int]], str]:
+    """Sort key by which `2.png` comes before `10.png`."""
+    names = pathlib.Path(path).parts
+    return [[int(part) if part.isdecimal() else part for part in _DIGITS.split(name)] for name in names], str(path)

@@ -50,8 +50,6 @@ class About:
     """The frames of a file, as its head states them."""
 
     count: int  # 1 for a still picture
-    width: int
-    height: int
     plays: int  # how often they are shown; 0 for ever
 
 
@@ -68,7 +66,7 @@ def about_opened(image: PIL.Image.Image, nbytes: int) -> About:
     plays = 1 if loop is None else int(loop)
     if loop and image.format in _REPETITIONS:
         plays += 1
-    return About(max(count, 1), image.width, image.height, plays)
+    return About(max(count, 1), plays)
 
 
 def file_of(image: PIL.Image.Image) -> bytes | None:
@@ -102,15 +100,17 @@ def frames(source: str | bytes, argument: str) -> Iterator[Frame]:
                 begin, end = end, end + (own if own >= 1 else DEFAULT_DELAY_MS)
                 yield Frame(shown, math.floor(end + _HALF) - math.floor(begin + _HALF))
             return
-        pixels, screen = 0, (slice(image.height), slice(image.width))
+        pixels = 0
+        screen: tuple[slice, ...] = ()
         for number in range(hidden if count > hidden else 0, count):
             image.seek(number)
             check_claim(image, nbytes)
             # The frames to come are taken for as large, so that most are refused at the first.
             if pixels + (count - number) * image.width * image.height > most:
                 raise ValueError(f"its {count} frames have more than {most} pixels together")
-            # Pillow enlarges a GIF's screen where a later frame leaves it; players do not.
-            yield Frame(converted(image, argument)[screen], _delay(image))
+            shown = converted(image, argument)[screen]
+            screen = screen or tuple(map(slice, shown.shape[:2]))  # a TIFF's pages may be of any sizes
+            yield Frame(shown, _delay(image))
             pixels += image.width * image.height
 
 

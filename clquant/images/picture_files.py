@@ -15,6 +15,7 @@ import stat
 import threading
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import PIL.Image
 
@@ -43,6 +44,7 @@ FORMATS = (
     "TIFF",
     "WEBP",
 )
+_ORIENTATION = 0x0112  # EXIF's tag, also TIFF's; from 5 on rows are columns
 _FILM = "MPEG"  # Pillow knows the name alone
 FORMATS_VARIABLE = "CLQUANT_FORMATS"
 
@@ -161,7 +163,9 @@ def opened(source: str | bytes, argument: str) -> Iterator[tuple[PIL.Image.Image
             if found is not None:
                 source, nbytes = found, len(found)
         with contextlib.ExitStack() as stack:
-            image = stack.enter_context(_open(source))
+            image: Any = stack.enter_context(_open(source))
+            if image.format == "TIFF" and (image.tag_v2.get(_ORIENTATION, 1) > 4 or image.tag_v2.next):
+                image.filename = ""  # else Pillow maps pixels without compression, of turned pages by the wrong sides
             check_claim(image, nbytes)
             if image.width * image.height > PILLOWS_OWN_LIMIT:  # its frames and tiles are checked again
                 stack.enter_context(_without_warnings())

@@ -45,8 +45,10 @@ class _AnimatedFile:
     def __init__(self, file: str | bytes, name: str, damaged: bool) -> None:
         self._file, self._name, self._damaged = file, name, damaged
         about = moving.about(file, name)
-        self.width, self.height, self.plays = about.width, about.height, about.plays
         self.count = self.expected = about.count
+        first = next(moving.frames(file, name)).pixels
+        self.height, self.width = int(first.shape[0]), int(first.shape[1])
+        self.plays = about.plays
 
     def timed(self) -> Iterator[Timed]:
         end = Fraction(0)

@@ -19,6 +19,7 @@ import pytest
 
 import clquant
 from clquant.cli import main
+from clquant.images.folders import files_below
 from clquant.runtime import FileError, InvalidArgument, StoppedError
 from clquant.video.timing import Timed, clipped, rounded, thinned
 
@@ -266,6 +267,23 @@ def test_folders_and_iterators(pictures, tmp_path):
         read = list(clquant.video.frames(source, fps=10))
         assert [frame.delay_ms for frame in read] == [100] * len(pictures)
         assert all(np.array_equal(frame.pixels, picture) for frame, picture in zip(read, pictures, strict=True))
+
+
+def test_folders_have_a_natural_order(tmp_path):
+    names = ["1.png", "2.png", "10.png", "11.png", "a1/3.png", "a1/20.png", "a2/1.png", "a10/1.png", "b.png"]
+    for number, name in enumerate(names):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        PIL.Image.fromarray(np.full((4, 4), 9 * number, np.uint8)).save(tmp_path / name)
+    read = [int(frame.pixels[0, 0]) // 9 for frame in clquant.video.frames(tmp_path)]
+    assert read == list(range(len(names)))
+    found = files_below(str(tmp_path))
+    assert [path.relative_to(tmp_path).as_posix() for path in found] == names
+    target = tmp_path / "c.gif"
+    for command in (["animate", "--quality", "100"], ["palette", "--animate", "40", "--shared"]):
+        assert main([*command, str(tmp_path), "-q", "-o", str(target)]) == 0
+        shown = [int(np.atleast_3d(frame.pixels)[0, 0, 0]) // 9 for frame in clquant.video.frames(target)]
+        assert shown == read
+        target.unlink()
 
 
 def test_damaged_and_other_files(pictures, rng, tmp_path):

@@ -10,13 +10,14 @@ import zlib
 
 import numpy as np
 import PIL.Image
+import PIL.ImageOps
 import pytest
 
 import clquant
 from clquant import IndexedImage, KMeansPalette
 from clquant.cli import main
 from clquant.cli.commands.palette import films
-from clquant.images import moving
+from clquant.images import moving, read
 from clquant.runtime import FileError, InvalidArgument
 from clquant.video.animation import animation_bytes
 from tests.images import costly_files
@@ -364,3 +365,47 @@ def test_films_through_named_pipes(more, pictures, tmp_path):
     assert main(["palette", str(tmp_path / "pipe"), "-k", "6", *more, "-o", str(tmp_path / "b.gif"), "-q"]) == 0
     writer.join(10)
     assert len(clquant.video.frames(tmp_path / "b.gif")) == 4
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "RGB", "RGBA", "CMYK", "I;16"])
+def test_turned_tiffs_without_compression(mode, rng, tmp_path):
+    """Pillow maps such files into memory by the sides of the upright picture."""
+    pixels = rng.integers(0, 256, (16, 24, 3), np.uint8)
+    image = PIL.Image.fromarray(pixels[:, :, 0] * np.uint16(257)) if mode == "I;16" else PIL.Image.fromarray(pixels)
+    exif = PIL.Image.Exif()
+    exif[0x0112] = 6
+    image.convert(mode).save(tmp_path / "a.tiff", exif=exif)
+    found = read(str(tmp_path / "a.tiff")).array
+    assert np.array_equal(found, read((tmp_path / "a.tiff").read_bytes()).array)
+    exif[0x0112] = 1
+    image.convert(mode).save(tmp_path / "b.tiff", exif=exif)
+    assert np.array_equal(found, np.rot90(read(str(tmp_path / "b.tiff")).array, -1))
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize(
+    ("format", "count"), [("PNG", 1), ("PNG", 3), ("WEBP", 1), ("WEBP", 3), ("TIFF", 3), ("JPEG", 1)]
+)
+def test_frames_are_upright(format, count, orientation, tmp_path):
+    """By the file's EXIF orientation, in the size of the upright picture, for `frames` and the command."""
+    given = [np.kron(np.eye(2, 3, number), np.full((8, 8), 255)).astype(np.uint8) for number in range(count)]
+    exif = PIL.Image.Exif()
+    exif[0x0112] = orientation
+    images = [PIL.Image.fromarray(picture) for picture in given]
+    further = {"save_all": True, "append_images": images[1:]} if count > 1 else {}
+    path = tmp_path / f"a.{format.lower()}"
+    images[0].save(path, format, exif=exif, quality=100, lossless=True, **further)
+    turned = [np.asarray(PIL.ImageOps.exif_transpose(_tagged(image, exif))) for image in images]
+    read = clquant.video.frames(path)
+    assert (read.height, read.width) == turned[0].shape == ((24, 16) if orientation > 4 else (16, 24))
+    colors = [np.atleast_3d(frame.pixels)[:, :, 0] for frame in read]
+    assert np.abs(np.asarray(colors, int) - turned).max() <= 8
+    if count > 1 and format != "TIFF":
+        assert main(["palette", str(path), "-k", "2", "-q", "-o", str(tmp_path / "b.gif")]) == 0
+        assert clquant.video.frames(tmp_path / "b.gif").height == read.height
+
+
+def _tagged(image, exif):
+    tagged = image.copy()
+    tagged.getexif()[0x0112] = exif[0x0112]
+    return tagged

@@ -66,11 +66,13 @@ class Film:
         data = data or piped(source)
         self._file = source.path if data is None else data
         about = moving.about(self._file, self._shown)
-        self.plays = about.plays
-        self.frames = [_Frame(self, number, (about.height, about.width)) for number in range(about.count)]
+        self.plays, self._count = about.plays, about.count
         self._reading: Iterator[moving.Frame] = iter(())
         self._read: dict[int, tuple[Any, int]] = {}
-        self._keeps_all = 4 * about.count * about.height * about.width <= _KEPT_BYTES
+        self._keeps_all = True
+        height, width = self.read(0)[0].shape[:2]
+        self._keeps_all = 4 * about.count * height * width <= _KEPT_BYTES
+        self.frames = [_Frame(self, number, (height, width)) for number in range(about.count)]
 
     def read(self, number: int) -> tuple[Any, int]:
         """A frame's pixels by the rules of `clquant.images`, with ``--alpha`` applied, and its milliseconds."""
@@ -85,7 +87,7 @@ class Film:
             if pixels.shape[2] == 4 and self._args.background:
                 pixels = lay_over(pixels, self._args.background)
             self._read[last + 1] = palette_options.settled(self._args, pixels), frame.delay_ms
-            if last + 2 == len(self.frames):
+            if last + 2 == self._count:
                 next(self._reading, None)  # which closes the file
         return self._read[number]
 
