@@ -38,6 +38,7 @@ def main(
         with running or contextlib.nullcontext(), _plain_warnings():
             with common.progress_bar(args, f"clquant {args.command}"):
                 status = int(args.run(args))
+            common.print_losses(args)
             common.print_records(args)
             return status
     except KeyboardInterrupt:

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -61,11 +61,6 @@ class Item:
     def write(self, data: bytes) -> None:
         """Write its result."""
         outputs.write(self.place, data)
-
-    def note_lost(self, lost: Iterable[str]) -> None:
-        """Say in one line what the result does not keep of the input, if there is something."""
-        if names := ", ".join(lost):
-            common.note(self.args, f"{self.source.relative}: {names} not kept in {shown(self.place)}")
 
     def seconds(self) -> float:
         """Time since the work on it began."""

@@ -10,7 +10,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from clquant.dithering.registry import DEFAULT, dither_names
 from clquant.runtime import InvalidArgument
 
 STDOUT = "-"
+_MOST_NAMED = 3
 NO_DITHER = "none"
 EXIT_FAILED = 1
 _COMPRESSIONS = {"none": "raw", "packbits": "packbits", "deflate": "tiff_adobe_deflate", "g4": "group4"}
@@ -173,7 +174,7 @@ _SHARED: dict[str, Callable[..., None]] = {
     "device": partial(option, words="--device NAME", help=_DEVICE, traits="everyday"),
     "icc": partial(option, words="--icc", help=_ICC, traits="whole", choices=("srgb", "keep"), default="srgb"),
     "json": partial(option, words="--json", help="print what was done as JSON, instead of a line per result"),
-    "quiet": partial(option, words="-q --quiet", help="print nothing but errors"),
+    "quiet": lambda parser: _add_loudness(parser),
     "save_palette": partial(option, words="--save-palette FILE", help=_PALETTE, traits="everyday result joint"),
     "seed": partial(option, words="--seed --random-state SEED", help=_SEED, type=int, default=0),
     "space": partial(
@@ -181,6 +182,11 @@ _SHARED: dict[str, Callable[..., None]] = {
     ),
     "use": partial(option, words="--use COLORS", help=_USE, traits="everyday file"),
 }
+
+
+def _add_loudness(parser: Any) -> None:
+    option(parser, "-q --quiet", "print nothing but errors")
+    option(parser, "-v --verbose", "say which metadata are dropped, too")
 
 
 def add(parser: Any, *names: str, **changes: Any) -> None:
@@ -293,6 +299,34 @@ def note(args: argparse.Namespace, text: str, keep: str = "") -> None:
         args.messages.append((text, {}))
     elif not args.quiet:
         streams.complain(streams.printable(text, keep) + "\n")
+
+
+class Loss(NamedTuple):
+    """What results lack of their inputs, as a sentence; `is_minor` if no reader misses it."""
+
+    text: str
+    is_minor: bool = False
+
+
+def note_lost(args: argparse.Namespace, name: str, losses: Iterable[Loss]) -> None:
+    """Keep what an input's result lacks, for `print_losses`."""
+    for loss in losses:
+        if hasattr(args, "messages"):
+            args.messages.append(("", {"lost": (name, loss)}))
+        else:
+            vars(args).setdefault("losses", {}).setdefault(loss, []).append(name)
+
+
+def print_losses(args: argparse.Namespace) -> None:
+    """Say once what results lack of their inputs, and of minor metadata with ``--verbose``."""
+    losses: dict[Loss, list[str]] = getattr(args, "losses", {})
+    for loss, names in losses.items():
+        more = [counted(len(names) - _MOST_NAMED, "more file")] if len(names) > _MOST_NAMED else []
+        which = ", ".join([*names[:_MOST_NAMED], *more])
+        if loss.is_minor and args.verbose:
+            note(args, f"note: {loss.text} ({counted(len(names), 'file')})")
+        elif not loss.is_minor:
+            note(args, f"note: {loss.text} ({which})")
 
 
 def wants_json(args: argparse.Namespace) -> bool:

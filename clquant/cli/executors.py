@@ -185,6 +185,10 @@ def _do(here: Here, args: argparse.Namespace, pair: Pair) -> Messages | ClquantE
 def _print(args: argparse.Namespace, source: Source, target: str, messages: Messages) -> None:
     """Print a worker's messages, with names as they were typed."""
     for text, record in messages:
+        if "lost" in record:
+            name, loss = record["lost"]
+            common.note_lost(args, name, [loss])
+            continue
         text = text.replace(os.path.abspath(target), target)
         if not record:
             common.note(args, text)

@@ -18,7 +18,7 @@ import PIL.Image
 
 from clquant import images
 from clquant.cli import common, inputs
-from clquant.cli.common import STDOUT
+from clquant.cli.common import STDOUT, Loss
 from clquant.cli.inputs import Pair, Source
 from clquant.cli.outputs import kind_of
 from clquant.color.formats.names import WITHOUT_ALPHA
@@ -32,8 +32,21 @@ WITH_DPI = frozenset({"PNG", "TIFF", "BMP", "JPEG"})
 WITH_PROFILE = frozenset({"PNG", "TIFF", "WEBP", "JPEG"})
 MOVING = frozenset({"GIF", "PNG", "WEBP", "AVIF", "FLI"})
 MOST_DPI = 100_000
-_UNKEPT_TAGS = {34665: "EXIF data", 34853: "EXIF data", 700: "XMP data", 33723: "IPTC data", 330: "pictures below it"}
-_PLACE = "its place on the map"
+# What is lost, with the places that keep it.
+_PLACE = Loss("the place on the map is dropped; .tif keeps it")
+_PROFILE = Loss("the ICC profile is dropped; .png, .tif, .webp and .jpg keep it")
+_PROFILE_KIND = Loss("the ICC profile is dropped, as it is not of RGB")
+_ALPHA = Loss("transparent pixels lie over white; --background takes another colour")
+DEPTH = Loss("16 bits a channel become 8 bits")
+_PREVIEWS = Loss("pictures beside the photograph dropped", is_minor=True)
+_EXIF, _XMP, _IPTC = (Loss(f"{name} metadata dropped", is_minor=True) for name in ("EXIF", "XMP", "IPTC"))
+_UNKEPT_TAGS = {
+    34665: _EXIF,
+    34853: _EXIF,
+    700: _XMP,
+    33723: _IPTC,
+    330: Loss("pictures below the first dropped", True),
+}
 # Names of PNG's texts that hold other metadata.
 _PNG_XMP, _HIDDEN_EXIF = "XML:com.adobe.xmp", ("Raw profile type exif",)
 # EXIF's orientations from the fifth on change rows for columns.
@@ -55,7 +68,8 @@ class Loaded:
     indexed: bool  # the file has a palette
     data: bytes | None  # the file, if it came through a pipe
     place: Mapping[int, Any] = field(default_factory=dict)  # a GeoTIFF's tags that say where it lies
-    unkept: tuple[str, ...] = ()  # metadata that no result keeps
+    unkept: tuple[Loss, ...] = ()  # what no result keeps
+    name: str = ""  # in messages
     background: tuple[int, ...] | None = None  # what transparent pixels were laid over
 
     def laid_over(self, args: argparse.Namespace, target: str | None, is_gray: bool = False) -> Loaded:
@@ -64,7 +78,16 @@ class Loaded:
         if self.pixels.shape[2] != 4 or not (opaque or args.background):
             return self
         behind = args.background or WHITE
+        if not args.background and self.pixels[:, :, 3].min() < np.iinfo(self.pixels.dtype).max:
+            common.note_lost(args, self.name, [_ALPHA])
         return replace(self, pixels=lay_over(self.pixels, behind), background=behind)
+
+    def in_bits(self, most: int, keeps_depth: bool) -> Loaded:
+        """The picture in at most 8 or 16 bits a value, with a note of 16 bits that its result does not keep."""
+        if self.pixels.dtype == np.uint8:
+            return self
+        pixels = decode.narrowed(self.pixels) if most == 8 else self.pixels
+        return replace(self, pixels=pixels, unkept=(*self.unkept, *([] if keeps_depth else [DEPTH])))
 
     @property
     def nbytes(self) -> int:
@@ -76,10 +99,12 @@ class Loaded:
         """Whether the file's pictures are frames, and not pages or what a camera has beside a photograph."""
         return self.frames > 1 and self.format in MOVING
 
-    @property
-    def first(self) -> str:
-        """Says of how many pictures this is the first."""
-        return f"the first of {self.frames} {'frames' if self.is_film else 'pictures'}"
+    def first_alone(self, why: str) -> Loaded:
+        """The same with a note that the others of several pictures are lost, for a reason."""
+        if self.frames == 1:
+            return self
+        loss = Loss(f"only the first of several {'frames' if self.is_film else 'pictures'} is used{why}")
+        return replace(self, unkept=(*self.unkept, _PREVIEWS if self.format == "MPO" else loss))
 
     def file_bytes(self, source: Source) -> int | None:
         """Bytes of the input's file, or of what came through a pipe; None of a folder such as a zarr."""
@@ -98,45 +123,53 @@ class Loaded:
             kept["tiffinfo"] = self.place
         return kept
 
-    def lost(self, kind: str) -> list[str]:
-        """Names of the metadata that a format does not keep."""
+    def lost(self, kind: str = "") -> list[Loss]:
+        """What a format does not keep."""
         place = [_PLACE] if self.place and kind != "TIFF" else []
-        profile = ["its ICC profile"] if self.icc_profile is not None and kind not in WITH_PROFILE else []
+        profile = [_PROFILE] if self.icc_profile is not None and kind not in WITH_PROFILE else []
         return [*place, *profile, *self.unkept]
 
 
-def unkept_by_tiff(path: str) -> tuple[str, ...]:
+def unkept_by_tiff(path: str) -> tuple[Loss, ...]:
     """List the metadata of a TIFF's first directory that no result keeps; none for other files."""
     found = directories.first_directory(path)
-    return tuple(dict.fromkeys(name for tag, name in _UNKEPT_TAGS.items() if tag in found))
+    return tuple(dict.fromkeys(loss for tag, loss in _UNKEPT_TAGS.items() if tag in found))
 
 
-def load(source: Source, keep_profile: bool = False, data: bytes | None = None, max_bits: int = 8) -> Loaded:
+def load(
+    source: Source,
+    keep_profile: bool = False,
+    data: bytes | None = None,
+    max_bits: int = 8,
+    *,
+    keeps_depth: bool = False,
+) -> Loaded:
     """Load an input's picture with its metadata."""
     if data is None and not source.piped and (stores.is_store(source.path) or geo.is_geotiff(source.path)):
-        picture = images.read(source.path, argument=source.shown, max_bits=max_bits).array
-        place, unkept = geo.place_tags(source.path), unkept_by_tiff(source.path)
-        return Loaded(picture, None, None, 1, None, False, None, place, unkept)
+        picture = images.read(source.path, argument=source.shown, max_bits=16).array
+        place, lost = geo.place_tags(source.path), unkept_by_tiff(source.path)
+        loaded = Loaded(picture, None, None, 1, None, False, None, place, lost, name=str(source.relative))
+        return loaded.in_bits(max_bits, keeps_depth)
     data = data or piped(source)
     with picture_files.opened(source.path if data is None else data, source.shown) as (image, nbytes):
         profile, unkept_profile = _take_profile(image) if keep_profile else (None, ())
         frames, format, indexed = moving.about_opened(image, nbytes).count, image.format, image.mode == "P"
         # Before metadata are looked for, which decodes the pixels too but tells of no damage.
-        pixels = decode.first_frame(image, source.shown, max_bits)
+        pixels = decode.first_frame(image, source.shown, 16)
         dpi, unkept = _dpi(image), (*unkept_profile, *_unkept(image))
-    picture = images.read(np.atleast_3d(pixels), argument=source.shown, max_bits=max_bits).array
+    picture = images.read(np.atleast_3d(pixels), argument=source.shown, max_bits=16).array
     if data is None:
         unkept = tuple(dict.fromkeys([*unkept, *unkept_by_tiff(source.path)]))
-    return Loaded(picture, dpi, profile, frames, format, indexed, data, unkept=unkept)
+    name = str(source.relative)
+    loaded = Loaded(picture, dpi, profile, frames, format, indexed, data, unkept=unkept, name=name)
+    return loaded.in_bits(max_bits, keeps_depth)
 
 
 def load_still(args: argparse.Namespace, source: Source, why: str, *, keeps: bool = False, **how: Any) -> Loaded:
-    """Load a file's first frame, with notes if there are more, and of metadata unless the result keeps some."""
-    loaded = load(source, **how)
-    if loaded.frames > 1:
-        common.note(args, f"{source.relative}: {loaded.first}; {why}")
-    if not keeps and (names := ", ".join(loaded.lost(""))):
-        common.note(args, f"{source.relative}: {names} not kept")
+    """Load a file's first frame, with notes if there are more, and of what is lost unless the result keeps some."""
+    loaded = load(source, **how).first_alone(f": {why}")
+    if not keeps:
+        common.note_lost(args, loaded.name, loaded.lost())
     return loaded
 
 
@@ -145,17 +178,17 @@ def piped(source: Source) -> bytes | None:
     return inputs.read_bytes(source) if source.piped or not os.path.isfile(source.path) else None
 
 
-def _take_profile(image: PIL.Image.Image) -> tuple[bytes | None, tuple[str, ...]]:
-    """A profile that results keep, taken from the picture, whose colours stay; or the name of one that they do not."""
+def _take_profile(image: PIL.Image.Image) -> tuple[bytes | None, tuple[Loss, ...]]:
+    """A profile that results keep, taken from the picture, whose colours stay; or the loss of one that they do not."""
     profile = image.info.get("icc_profile")
     if not profile or profile[16:20] == b"RGB ":
         for name in ("icc_profile", "gamma", "chromaticity") if profile else ():
             image.info.pop(name, None)
         return profile, ()
-    return None, ("its ICC profile, which is not of RGB,",)
+    return None, (_PROFILE_KIND,)
 
 
-def _unkept(image: PIL.Image.Image) -> tuple[str, ...]:
+def _unkept(image: PIL.Image.Image) -> tuple[Loss, ...]:
     """List an opened file's metadata that no result keeps; its orientation is in the pixels."""
     info = image.info
     try:
@@ -164,10 +197,11 @@ def _unkept(image: PIL.Image.Image) -> tuple[str, ...]:
         has_exif = True
     texts = set(getattr(image, "text", {})) | {name for name in ("comment",) if info.get(name)}
     has_xmp = bool(info.get("xmp") or _PNG_XMP in texts)
-    has = {"EXIF data": has_exif, "XMP data": has_xmp, "texts": bool(texts - {_PNG_XMP, *_HIDDEN_EXIF})}
+    text = Loss(f"{image.format} text metadata dropped", is_minor=True)
+    has = {_EXIF: has_exif, _XMP: has_xmp, text: bool(texts - {_PNG_XMP, *_HIDDEN_EXIF})}
     of_tags = {**_UNKEPT_TAGS, **dict.fromkeys(geo.PLACE_TAGS, _PLACE)}
-    tagged = [name for tag, name in of_tags.items() if image.format == "TIFF" and tag in getattr(image, "tag_v2", {})]
-    return tuple(dict.fromkeys([*(name for name, is_there in has.items() if is_there), *tagged]))
+    tagged = [loss for tag, loss in of_tags.items() if image.format == "TIFF" and tag in getattr(image, "tag_v2", {})]
+    return tuple(dict.fromkeys([*(loss for loss, is_there in has.items() if is_there), *tagged]))
 
 
 def _dpi(image: PIL.Image.Image) -> tuple[float, float] | None:

@@ -68,9 +68,10 @@ def test_pictures_beside_a_photograph_are_no_frames(folder, capsys):
     photo, small = PIL.Image.new("RGB", (16, 12), "teal"), PIL.Image.new("RGB", (8, 6), "gray")
     photo.copy().save("phone.jpg", "MPO", save_all=True, append_images=[small.copy()])
     photo.save("pages.tif", save_all=True, append_images=[photo, small])
-    for name, count in (("phone.jpg", 2), ("pages.tif", 3)):
+    lost = {"phone.jpg": "", "pages.tif": "note: only the first of several pictures is used (pages.tif)\n"}
+    for name, said in lost.items():
         assert main(["palette", name, "-k", "4", "-o", "x.png"]) == 0
-        assert f"{name}: the first of {count} pictures\n" in capsys.readouterr().err
+        assert capsys.readouterr().err.partition(" s\n")[2] == said
         with PIL.Image.open("x.png") as made:
             assert (made.size, getattr(made, "n_frames", 1)) == ((16, 12), 1)
     assert main(["palette", "phone.jpg", "in/a.png", "--shared", "-k", "4", "-o", "out", "-q"]) == 0
@@ -442,7 +443,7 @@ def test_more_frames_are_spoken_of(folder, options, capsys):
     frames = [PIL.Image.new("RGB", (9, 8), color) for color in ("red", "blue", "white")]
     frames[0].save("film.gif", save_all=True, append_images=frames[1:])
     assert main([options[0], "film.gif", *options[1:]]) == 0
-    assert capsys.readouterr().err.startswith("film.gif: the first of 3 frames; ")
+    assert "note: only the first of several frames is used: " in capsys.readouterr().err
 
 
 def test_results_of_other_numbers_of_colours_are_no_inputs(folder, rng):
@@ -479,21 +480,29 @@ def test_what_a_result_does_not_keep_is_said(folder, rng, capsys):
     turned = PIL.Image.Exif()
     turned[0x0112] = 6
     image.save("turned.jpg", exif=turned)
+    place = "note: the place on the map is dropped; .tif keeps it (no-suffix)"
     expected = {
-        "exif.jpg": "exif.jpg: EXIF data, XMP data not kept in out/exif-4.png\n",
-        "text.png": "text.png: texts not kept in out/text-4.png\n",
-        "film.webp": "film.webp: XMP data not kept in out/film-4.webp\n",
-        "pages.tif": "pages.tif: XMP data not kept in out/pages-4.png\n",
-        "no-suffix": "no-suffix: its place on the map not kept in out/no-suffix-4.png\n",
-        "plain.png": "",
-        "turned.jpg": "",
+        "exif.jpg": ["note: EXIF metadata dropped (1 file)", "note: XMP metadata dropped (1 file)"],
+        "text.png": ["note: PNG text metadata dropped (1 file)"],
+        "film.webp": ["note: XMP metadata dropped (1 file)"],
+        "pages.tif": ["note: XMP metadata dropped (1 file)"],
+        "no-suffix": [place],
+        "plain.png": [],
+        "turned.jpg": [],
     }
     for name, said in expected.items():
-        assert main(["palette", name, "-k", "4", "-o", "out/"]) == 0
-        error = capsys.readouterr().err
-        assert "".join(line for line in error.splitlines(True) if "not kept" in line) == said
-    assert main(["halftone", "exif.jpg", "-o", "out/"]) == 0
-    assert "exif.jpg: EXIF data, XMP data not kept in" in capsys.readouterr().err
+        for loud in ([], ["-v"]):
+            assert main(["palette", name, "-k", "4", "-o", "out/", *loud]) == 0
+            notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
+            assert notes == (said if loud else [place] * (said == [place]))
+    assert main(["halftone", *expected, "-o", "out/", "-v"]) == 0
+    assert capsys.readouterr().err.splitlines()[-5:] == [
+        "note: EXIF metadata dropped (1 file)",
+        "note: XMP metadata dropped (3 files)",
+        "note: PNG text metadata dropped (1 file)",
+        "note: only the first of several frames is used: halftones are of one picture (film.webp)",
+        place,
+    ]
     assert main(["palette", "exif.jpg", "-k", "4", "-o", "out/", "-q", "--force"]) == 0
     assert not capsys.readouterr().err
 
@@ -503,6 +512,28 @@ def test_a_profile_that_a_format_cannot_hold_is_said(folder, rng, capsys):
     profile = PIL.ImageCms.ImageCmsProfile(PIL.ImageCms.createProfile("sRGB")).tobytes()
     image.save("profile.png", icc_profile=profile)
     assert main(["palette", "profile.png", "-k", "4", "--icc", "keep", "-o", "out.gif"]) == 0
-    assert "profile.png: its ICC profile not kept in out.gif\n" in capsys.readouterr().err
+    assert (
+        "note: the ICC profile is dropped; .png, .tif, .webp and .jpg keep it (profile.png)\n"
+        in capsys.readouterr().err
+    )
     assert main(["palette", "profile.png", "-k", "4", "--icc", "keep", "-o", "out.png"]) == 0
-    assert "not kept" not in capsys.readouterr().err
+    assert "note:" not in capsys.readouterr().err
+
+
+def test_alpha_and_depth_that_are_lost_are_said_once(folder, rng, capsys):
+    PIL.Image.fromarray(rng.integers(0, 255, (9, 14, 4), np.uint8)).save("clear.png")
+    for name in ("deep.png", "two.png", "three.png", "four.png"):
+        PIL.Image.fromarray(rng.integers(0, 65536, (9, 14), np.uint16)).save(name)
+    assert main(["palette", "clear.png", "-k", "4", "-o", "out.jpg"]) == 0
+    said = "note: transparent pixels lie over white; --background takes another colour (clear.png)\n"
+    assert capsys.readouterr().err.endswith(said)
+    assert main(["palette", "clear.png", "-k", "4", "--background", "red", "-o", "out.jpg"]) == 0
+    assert "note:" not in capsys.readouterr().err
+    deep = ["deep.png", "two.png", "three.png", "four.png"]
+    for command in (["palette", "-k", "4", "--jobs", "2"], ["panel", "--panel", "bwr"]):
+        assert main([*command, *deep, "-o", "out/"]) == 0
+        said = capsys.readouterr().err
+        assert said.endswith("note: 16 bits a channel become 8 bits (deep.png, two.png, three.png, 1 more file)\n")
+        assert said.count("note:") == 1
+    assert main(["halftone", "deep.png", "-o", "out/"]) == 0
+    assert "note:" not in capsys.readouterr().err

@@ -78,10 +78,10 @@ def test_the_first_of_some_frames_is_coded_with_a_note(
 ) -> None:
     frames = [PIL.Image.new("L", (8, 8), 50 * number) for number in range(3)]
     frames[0].save(folder / "film.gif", save_all=True, append_images=frames[1:], comment="of three")
-    assert main(["vq", "encode", str(folder / "film.gif"), "-n", "9"]) == 0
+    assert main(["vq", "encode", str(folder / "film.gif"), "-n", "9", "-v"]) == 0
     said = capsys.readouterr().err
-    assert "film.gif: the first of 3 frames" in said
-    assert "film.gif: texts not kept\n" in said
+    assert "note: only the first of several frames is used: coded are single pictures (film.gif)\n" in said
+    assert "note: GIF text metadata dropped (1 file)\n" in said
 
 
 def test_quiet_encoding_does_not_decode(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

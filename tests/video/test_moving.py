@@ -314,9 +314,12 @@ def test_the_command_keeps_films_moving(suffix, pictures, tmp_path, capsys):
     for one, picture in zip(seen, pictures, strict=True):
         assert np.array_equal(one, picture)
     assert main(["palette", str(path), "-k", "6", "-o", str(tmp_path / "b.bmp")]) == 0
-    assert f"a.{suffix}: the first of 4 frames" in capsys.readouterr().err
+    assert (
+        f"note: only the first of several frames is used; .gif, .png, .apng and .webp hold all of them (a.{suffix})\n"
+        in capsys.readouterr().err
+    )
     assert main(["halftone", str(path), "-o", str(tmp_path / "c.png")]) == 0
-    assert "the first of 4 frames" in capsys.readouterr().err
+    assert "note: only the first of several frames is used: halftones" in capsys.readouterr().err
     assert main(["palette", str(path), "--max-bytes", "900", "-o", str(tmp_path / f"d.{suffix}")]) == 2
     assert "has 4 frames; --max-bytes is for still pictures alone" in capsys.readouterr().err
     given = ["palette", str(path), "--use", "black,red,#0000", "-o", str(tmp_path / f"e.{suffix}")]

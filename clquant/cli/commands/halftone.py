@@ -106,7 +106,7 @@ def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loade
     """Read a picture with what goes with it; None of one that goes by bands."""
     if loading.is_banded(args, (source, target)):
         return None
-    how: dict[str, Any] = {"keeps": True, "keep_profile": args.icc == "keep", "max_bits": 16}
+    how: dict[str, Any] = {"keeps": True, "keep_profile": args.icc == "keep", "max_bits": 16, "keeps_depth": True}
     loaded = load_still(args, source, "halftones are of one picture", **how).laid_over(args, target, args.gray)
     return replace(loaded, pixels=loading.luma(loaded.pixels)) if args.gray and loaded.pixels.shape[2] > 1 else loaded
 
@@ -132,7 +132,7 @@ def _one(halftoner: PinwheelHalftoner, item: Item, loaded: Loaded | None) -> bat
         else:
             data = _encoded(made, make_tones(args.levels, args.linear).output, kind, item.place, kept)
         item.write(data)
-        item.note_lost(loaded.lost(kind))
+        common.note_lost(args, loaded.name, loaded.lost(kind))
         return _report(halftoner, item, loaded.pixels.shape, len(data))
 
     return finish

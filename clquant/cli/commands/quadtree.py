@@ -91,7 +91,7 @@ def _read(args: argparse.Namespace, source: Source, _: str | None) -> Quadtree |
             _refuse_building(args)
         with inputs.named(source):
             return Quadtree.from_bytes(data, max_pixels=args.max_pixels)
-    how: dict[str, Any] = {"data": data or None, "max_bits": 16}
+    how: dict[str, Any] = {"data": data or None, "max_bits": 16, "keeps_depth": True}
     return load_still(args, source, "trees are of one picture", **how).laid_over(args, None)
 
 

@@ -24,7 +24,7 @@ from clquant.cli.batch import Item
 from clquant.cli.commands.palette.options import engine_class
 from clquant.cli.common import option
 from clquant.cli.inputs import Source
-from clquant.cli.loading import Loaded, load
+from clquant.cli.loading import Loaded, load_still
 from clquant.cli.outputs import expected, full_color_kind, picture_bytes
 from clquant.cli.table import Table
 from clquant.color.formats import png
@@ -93,7 +93,11 @@ def run(args: argparse.Namespace) -> int:
     pages = places.further(args.html, lambda source: f"{source.stem}-compare.html", "--html", (".html", ".htm"))
     if not pairs:
         return 0
-    return batch.run(args, pairs, lambda source, _: load(source), partial(_one, pages, common.open_queue(args)))
+
+    def read(source: Source, _: str | None) -> Loaded:
+        return load_still(args, source, "comparisons are of one picture")
+
+    return batch.run(args, pairs, read, partial(_one, pages, common.open_queue(args)))
 
 
 def _one(pages: dict[Source, str], queue: CommandQueue, item: Item, loaded: Loaded) -> batch.Finish:

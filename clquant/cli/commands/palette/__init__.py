@@ -141,9 +141,8 @@ def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loade
     if loading.is_banded(args, (source, target)):
         return None
     loaded = load(source, args.icc == "keep", max_bits=16)
-    if loaded.frames > 1 and target is not None and not films.holds_frames(target, loaded):
-        hold = "; .gif, .png, .apng and .webp hold all of them" if loaded.is_film else ""
-        common.note(args, f"{source.relative}: {loaded.first}{hold}")
+    if target is not None and not films.holds_frames(target, loaded):
+        loaded = loaded.first_alone("; .gif, .png, .apng and .webp hold all of them" if loaded.is_film else "")
     return _settled(args, loaded, target)
 
 
@@ -191,7 +190,7 @@ def _one(options: Options, shared: Palette | None, item: Item, loaded: Loaded | 
                 return skipped
             item.write(written)
             if written is made:
-                item.note_lost(loaded.lost(kind))
+                common.note_lost(args, loaded.name, loaded.lost(kind))
         where = "the terminal" if args.show or not args.stats else "statistics"
         losses = f" {'with' if kind in READ_BACK else 'before'} this format's losses" if kind in LOSSY else ""
         over, colors = loading.over(loaded.background, 4 in (picture.shape[2], result.palette.colors.shape[1]))
@@ -250,7 +249,11 @@ def _by_bands(options: Options, shared: Palette | None, item: Item) -> batch.Fin
                 f"--use {args.use!r} has {MOST_COLORS} opaque colours, but there are pixels of alpha 0 or without "
                 f"data; allowed: {MOST_COLORS - 1} opaque ones, or one of alpha 0 among them"
             ) from error
-    item.note_lost(loading.unkept_by_tiff(item.source.path))
+    common.note_lost(
+        args,
+        str(item.source.relative),
+        [*loading.unkept_by_tiff(item.source.path), *([loading.DEPTH] if picture.bits == 16 else [])],
+    )
     if args.save_palette is not None:
         palette.write(args.save_palette)
     nbytes, input_bytes = (

@@ -210,7 +210,7 @@ def film(options: Options, shared: Palette | None, item: Item, loaded: Loaded) -
         if skipped := item.skipped_as_larger(len(data), input_bytes):
             return skipped
         item.write(data)
-        item.note_lost(loaded.unkept)
+        common.note_lost(args, loaded.name, loaded.unkept)
         return _report(args, source, item.place, made, input_bytes, item.seconds())
 
     return finish
