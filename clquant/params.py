@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import numbers
 import operator
@@ -13,13 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.executors import is_remote
-from clquant.runtime import Array, InvalidArgument, InvalidType, open_session
+from clquant.runtime import Array, ClquantError, FileError, InvalidArgument, InvalidType, open_session
 from clquant.runtime.errors import text_of
 
 T = TypeVar("T")
 
 _NO_NUMBERS = (bool, np.bool_, np.timedelta64)  # Python and NumPy count these among the integers
 _INTEGERS = (int, np.integer, numbers.Integral)
+
+
+_MOST_REASON = 200
+_QUOTED_BYTES = ("\\x", "b'", 'b"')
 
 
 def shown(value: object) -> str:
@@ -134,3 +139,22 @@ def callback(name: str, value: Any) -> Callable[..., object] | None:
     if value is not None and not callable(value):
         raise InvalidType(f"{name} is {shown(value)}; allowed: a callable or None")
     return value  # type: ignore[no-any-return]
+
+
+def import_package(name: str, job: str, install: str, refusal: type[ClquantError] = FileError) -> Any:
+    """Import a package that not everybody has; the error says why one that is there fails, for lack of memory say."""
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        is_missing = isinstance(error, ModuleNotFoundError) and str(error.name).split(".")[0] == name.split(".")[0]
+        reason = f"is not installed ({install})" if is_missing else f"cannot be loaded: {error or type(error).__name__}"
+        raise refusal(f"cannot {job}: {name.split('.')[0]} {reason}") from error
+
+
+def reason_of(error: Exception) -> str:
+    """Say in a few words why a library could not read a file, without the bytes of it that some libraries quote."""
+    if isinstance(error, ClquantError):
+        return str(error)
+    text = " ".join((getattr(error, "strerror", None) or str(error)).split())
+    is_plain = 0 < len(text) <= _MOST_REASON and text.isprintable() and not any(sign in text for sign in _QUOTED_BYTES)
+    return text if is_plain else f"it is damaged ({type(error).__name__})"

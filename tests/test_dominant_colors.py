@@ -38,7 +38,7 @@ def test_colormaps_need_matplotlib(monkeypatch):
     with pytest.raises(InvalidType, match="name is 5; allowed: text"):
         Palette(["red"]).to_colormap(5)
     monkeypatch.setitem(sys.modules, "matplotlib.colors", None)
-    with pytest.raises(InvalidArgument, match="matplotlib, which is not installed"):
+    with pytest.raises(InvalidArgument, match="cannot make a colormap: matplotlib is not installed"):
         Palette(["red"]).to_colormap()
 
 

@@ -21,7 +21,7 @@ from typing import Any
 from clquant.cli import batch, common, loading
 from clquant.cli.common import STDOUT
 from clquant.cli.inputs import Pair, Source
-from clquant.params import shown
+from clquant.params import import_package, shown
 from clquant.runtime import ClquantError, InvalidArgument, NoDeviceError, open_session
 
 MOST_JOBS = 64
@@ -83,12 +83,11 @@ def cluster(args: argparse.Namespace, pairs: Sequence[Pair]) -> Iterator[Any]:
         return
     if args.device is not None:
         raise InvalidArgument("--device and --cluster are given; allowed: one of them, such as --cluster local:0")
-    try:
-        from distributed import Client
+    client_of = import_package(
+        "distributed", "use --cluster", "pip install 'dask[array]' distributed", InvalidArgument
+    ).Client
+    from clquant.dask import LocalOpenCLCluster
 
-        from clquant.dask import LocalOpenCLCluster
-    except ImportError as error:
-        raise InvalidArgument("--cluster needs Dask (pip install 'dask[array]' distributed)") from error
     kind, _, rest = args.cluster.partition(":")
     with contextlib.ExitStack() as stack:
         address: Any = args.cluster
@@ -100,7 +99,7 @@ def cluster(args: argparse.Namespace, pairs: Sequence[Pair]) -> Iterator[Any]:
             allowed = "local, local:0,1 or an address such as tcp://host:8786"
             raise InvalidArgument(f"--cluster is {shown(address)}; allowed: {allowed}")
         try:
-            client = Client(address, timeout=_SECONDS)
+            client = client_of(address, timeout=_SECONDS)
         except (OSError, ValueError) as error:
             raise NoDeviceError(f"--cluster {args.cluster}: no Dask scheduler answers there ({error})") from error
         yield stack.enter_context(client)

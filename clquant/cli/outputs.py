@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import pathlib
+import re
 import stat
+import string
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -147,6 +149,7 @@ def named(template: str | None, default: Naming, **fields: Any) -> Naming:
         suffix = pathlib.PurePath(source.relative.name).suffix
         known = {"stem": source.stem, "suffix": suffix, "number": number, **fields}
         try:
+            _check_widths(template)
             made = template.format_map(known)
         except (KeyError, IndexError, ValueError, AttributeError, TypeError, MemoryError) as error:
             allowed = ", ".join(f"{{{field}}}" for field in known)
@@ -160,6 +163,14 @@ def named(template: str | None, default: Naming, **fields: Any) -> Naming:
         return made
 
     return name
+
+
+def _check_widths(template: str) -> None:
+    """Refuse a template whose fields could be wider than any name."""
+    for _, _, layout, _ in string.Formatter().parse(template):
+        widths = re.findall(r"\d+", layout or "")
+        if "{" in (layout or "") or any(len(width) > 3 for width in widths):
+            raise ValueError(f"the layout {layout}")
 
 
 def kind_of(target: str) -> str:

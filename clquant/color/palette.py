@@ -275,13 +275,10 @@ class Palette:
         """
         if not isinstance(name, str):
             raise InvalidType(f"name is {params.shown(name)}; allowed: text")
-        try:
-            from matplotlib.colors import ListedColormap
-        except ImportError as error:
-            raise InvalidArgument(
-                "a colormap needs matplotlib, which is not installed: pip install matplotlib"
-            ) from error
-        return ListedColormap(self.rgba() / 255, name)
+        colors = params.import_package(
+            "matplotlib.colors", "make a colormap", "pip install matplotlib", InvalidArgument
+        )
+        return colors.ListedColormap(self.rgba() / 255, name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For `pickle` and `copy`: what is made is read-only too."""

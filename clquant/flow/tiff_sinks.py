@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from clquant.flow.file_sinks import About, FileSink
 from clquant.images.tiff import geo, geo_files
+from clquant.params import import_package
 from clquant.runtime import FileError, InvalidArgument
 
 TILE = 256
@@ -31,12 +32,7 @@ class TiffSink(FileSink):
     def begin(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         """Create the file under its temporary name."""
         _check_opaque(self.about)
-        try:
-            import tifffile  # an extra
-        except ImportError as error:
-            raise FileError(
-                f"cannot write {str(self.path)!r}: tifffile is not installed (pip install tifffile)"
-            ) from error
+        tifffile = import_package("tifffile", f"write {str(self.path)!r}", "pip install tifffile")
         self._rows: queue.Queue[npt.NDArray[Any] | None] = queue.Queue(1)
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "clquant-tiff")
         self._written = self._thread.submit(self._run, tifffile, shape, dtype)

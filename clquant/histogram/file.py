@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.histogram.merging import MAX_TOTAL, Codes
+from clquant.params import reason_of
 from clquant.runtime import FormatError
 
 MAGIC = b"\x89CLQH\r\n\x1a"
@@ -90,7 +91,7 @@ def _inflated(payload: bytes, size: int) -> bytes:
     try:
         plain = stream.decompress(payload, size + 1)
     except zlib.error as error:
-        raise FormatError(f"the histogram is damaged: {error}") from error
+        raise FormatError(f"the histogram is damaged: {reason_of(error)}") from error
     if len(plain) != size or not stream.eof or stream.unused_data:
         raise FormatError(f"the histogram's colours are not {size} bytes")
     return plain

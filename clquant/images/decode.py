@@ -17,7 +17,7 @@ from clquant.images.dark_values import warn_of_dark
 from clquant.images.deep_files import deep_colors, orientation_of, turned_upright, upright
 from clquant.images.guards.decoder_work import hidden_pictures
 from clquant.images.picture_files import MAX_FILE_PIXELS, opened
-from clquant.params import shown
+from clquant.params import reason_of, shown
 from clquant.runtime import FileError, InvalidArgument, InvalidType
 
 Samples = npt.NDArray[Any]
@@ -103,7 +103,7 @@ def from_pil(image: PIL.Image.Image, argument: str, max_bits: int = 8) -> Sample
     except (InvalidArgument, InvalidType, MemoryError):
         raise
     except Exception as error:  # decoders raise all kinds on damaged files
-        raise FileError(f"{argument}: cannot read the PIL image: {str(error) or type(error).__name__}") from error
+        raise FileError(f"{argument}: cannot read the PIL image: {reason_of(error)}") from error
 
 
 def converted(image: PIL.Image.Image, argument: str, max_bits: int = 8) -> Samples:

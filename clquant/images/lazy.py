@@ -27,7 +27,7 @@ from clquant.images.stores import is_store, open_store, zarr_module
 from clquant.images.tiff import geo
 from clquant.images.tiff.directories import profile_of
 from clquant.images.tiff.tiled import open_tiled
-from clquant.params import shown
+from clquant.params import reason_of, shown
 from clquant.runtime import Array, ClquantError, FileError, InvalidArgument
 
 # Host memory of a job on a lazy picture, unless the caller names another bound.
@@ -180,7 +180,7 @@ def values_of(source: Any, key: Any, argument: str) -> npt.NDArray[Any]:
     except ClquantError:  # of a reader of this library
         raise
     except Exception as error:  # storage fails in many ways
-        raise FileError(f"{argument}: cannot read {_shown(key)}: {error}") from error
+        raise FileError(f"{argument}: cannot read {_shown(key)}: {reason_of(error)}") from error
 
 
 def _shown(key: Any) -> str:
@@ -222,4 +222,4 @@ def _zarr_array(path: str) -> Any:
     try:
         return ome.picture_of(open_store(path, zarr), path, zarr)
     except Exception as error:
-        raise FileError(f"cannot read {path!r}: {error}") from error
+        raise FileError(f"cannot read {path!r}: {reason_of(error)}") from error

@@ -23,7 +23,7 @@ from clquant.images.files import read_bytes
 from clquant.images.guards.decoder_work import check_work
 from clquant.images.guards.metadata_work import check_head
 from clquant.images.tiff.substitutes import substitute
-from clquant.params import shown
+from clquant.params import reason_of, shown
 from clquant.runtime import ClquantError, FileError, InvalidArgument, InvalidType
 
 FORMATS = (
@@ -182,8 +182,7 @@ def opened(source: str | bytes, argument: str) -> Iterator[tuple[PIL.Image.Image
     except MemoryError as error:
         raise FileError(f"{cannot}: it needs more memory than there is") from error
     except Exception as error:  # decoders raise all kinds on damaged files
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise FileError(f"{cannot}: {reason}") from error
+        raise FileError(f"{cannot}: {reason_of(error)}") from error
 
 
 def check_claim(image: PIL.Image.Image, nbytes: int) -> None:

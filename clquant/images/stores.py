@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from clquant.params import shown
+from clquant.params import import_package, shown
 from clquant.runtime import FileError
 
 _METADATA = ("zarr.json", ".zarray")
@@ -37,11 +37,7 @@ def is_store(path: str | os.PathLike[str]) -> bool:
 
 def zarr_module(job: str) -> Any:
     """Import the package zarr, which is an extra."""
-    try:
-        import zarr
-    except ImportError as error:
-        raise FileError(f"cannot {job}: zarr is not installed (pip install zarr)") from error
-    return zarr
+    return import_package("zarr", job, "pip install zarr")
 
 
 def open_store(folder: str, zarr: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from clquant import params
 from clquant.estimator import Estimator
 from clquant.images import lazy
-from clquant.params import shown
+from clquant.params import reason_of, shown
 from clquant.runtime import CommandQueue, FormatError, InvalidArgument, ProgressCallback
 from clquant.vectors.rows import RowSource, read_rows
 from clquant.vectors.saved import Arrays, State, read, write
@@ -173,8 +173,8 @@ class RowQuantizer(Estimator, abc.ABC):
             made = cls(**header["parameters"])
             made.set_params(queue=queue)
             made._restore(header, arrays)
-        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-            raise FormatError(f"{what} is no saved {cls.__name__}: {error}") from error
+        except Exception as error:  # a damaged header has anything in it
+            raise FormatError(f"{what} is no saved {cls.__name__}: {reason_of(error)}") from error
         return made
 
     @abc.abstractmethod

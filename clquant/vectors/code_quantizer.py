@@ -19,7 +19,7 @@ from clquant.vectors.distances import Labels
 from clquant.vectors.fixed_point import decoded_dtype
 from clquant.vectors.quantizer import VectorQuantizer
 from clquant.vectors.rows import RowSource
-from clquant.vectors.saved import Arrays, State
+from clquant.vectors.saved import Arrays, State, dtype_of
 
 MOST_BITS = 16
 
@@ -189,7 +189,7 @@ class CodeQuantizer(RowQuantizer):
         shapes = {part._words.shape for part in self._parts}
         if len(shapes) != 1 or next(iter(shapes))[0].bit_count() != 1:
             raise ValueError(f"codebooks of the shapes {sorted(shapes)}")
-        self._dtype, self.n_features_in_ = np.dtype(str(state["dtype"])), int(state["features"])
+        self._dtype, self.n_features_in_ = dtype_of(state), int(state["features"])
         self.n_iter_ = max(part.n_iter_ for part in self._parts)
 
 

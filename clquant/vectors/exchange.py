@@ -24,11 +24,7 @@ Matrix = npt.NDArray[np.float64]
 
 
 def _faiss() -> Any:
-    try:
-        import faiss
-    except ImportError as error:
-        raise InvalidArgument("faiss is not installed (pip install faiss-cpu)") from error
-    return faiss
+    return params.import_package("faiss", "exchange codebooks", "pip install faiss-cpu", InvalidArgument)
 
 
 def to_faiss(codebooks: npt.NDArray[Any], matrix: Matrix | None, coarse: VectorQuantizer | None, residual: bool) -> Any:

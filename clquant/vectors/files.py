@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from clquant.images import files, stores
-from clquant.params import shown
+from clquant.images import files, lazy, stores
+from clquant.params import reason_of, shown
 from clquant.runtime import ClquantError, FileError, FormatError, InvalidArgument
 
 COUNTED: dict[str, np.dtype[Any]] = {".fvecs": np.dtype("<f4"), ".bvecs": np.dtype("u1")}
@@ -46,10 +46,22 @@ class CountedRows:
         return read
 
 
+class StoredRows:
+    """An array of a zarr, of any shape; what cannot be read is an error that names the file."""
+
+    def __init__(self, path: pathlib.Path, array: Any) -> None:
+        self._name, self._array = shown(os.fspath(path)), array
+        self.shape, self.ndim, self.dtype, self.chunks = array.shape, array.ndim, array.dtype, array.chunks
+
+    def __getitem__(self, rows: Any) -> npt.NDArray[Any]:
+        """Some rows."""
+        return lazy.values_of(self._array, rows, self._name)
+
+
 def opened(path: pathlib.Path) -> Any:
     """The rows of a file, which are read when they are asked for; an array of any shape in a .npy or zarr."""
     if stores.is_store(path):
-        return _zarr(path)
+        return StoredRows(path, _zarr(path))
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise InvalidArgument(f"X is the path {shown(os.fspath(path))}; allowed: {', '.join(SUFFIXES)}")
@@ -64,7 +76,7 @@ def opened(path: pathlib.Path) -> Any:
     except OSError as error:
         raise FileError(f"cannot read {shown(os.fspath(path))}: {error.strerror or error}") from error
     except Exception as error:  # a damaged header, which NumPy parses as Python
-        raise FormatError(f"{shown(os.fspath(path))} is no file of rows: {error}") from error
+        raise FormatError(f"{shown(os.fspath(path))} is no file of rows: {reason_of(error)}") from error
 
 
 def array_of(data: bytes, what: str) -> npt.NDArray[Any]:
@@ -75,11 +87,14 @@ def array_of(data: bytes, what: str) -> npt.NDArray[Any]:
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = read(stream)
         if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
-            raise ValueError(f"it lacks some of the {shape} numbers of {dtype} that it claims")
+            claim = f"{shape} numbers of {shown(str(dtype))}"
+            raise FormatError(f"{what} is no .npy file: its bytes are not the {claim} that it claims")
         stream.seek(0)
         found: npt.NDArray[Any] = np.load(stream, allow_pickle=False)
-    except Exception as error:  # headers are parsed as Python, which raises all kinds on damaged ones
-        raise FormatError(f"{what} is no .npy file: {error}") from error
+    except FormatError:
+        raise
+    except Exception as error:  # as above
+        raise FormatError(f"{what} is no .npy file: {reason_of(error)}") from error
     return found
 
 
@@ -89,7 +104,7 @@ def _zarr(path: pathlib.Path) -> Any:
     try:
         found = stores.open_store(os.fspath(path), zarr)
     except Exception as error:  # storage fails in many ways
-        raise FileError(f"cannot read {name}: {error}") from error
+        raise FileError(f"cannot read {name}: {reason_of(error)}") from error
     if not hasattr(found, "dtype"):
         raise FormatError(f"{name} is a zarr group; allowed: the path of an array")
     return found

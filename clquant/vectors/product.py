@@ -13,7 +13,7 @@ from clquant.runtime import CommandQueue, InvalidArgument, ProgressCallback
 from clquant.vectors import exchange
 from clquant.vectors.code_quantizer import CodeQuantizer, share_of
 from clquant.vectors.distances import Labels
-from clquant.vectors.fixed_point import as_dtype
+from clquant.vectors.fixed_point import as_dtype, checked_scale
 from clquant.vectors.quantizer import VectorQuantizer
 from clquant.vectors.rotation import Rotation, learn_rotation
 from clquant.vectors.rows import RowSource, row_weights
@@ -218,7 +218,7 @@ class ProductQuantizer(CodeQuantizer):
             }:
                 raise ValueError("a rotation of the wrong shape or dtype")
             floats = center.astype(np.float64), whole.astype(np.float64)
-            rotation = Rotation(fixed_of(own["fixed"]), *floats, float(own["unit"]))
+            rotation = Rotation(fixed_of(own["fixed"]), *floats, checked_scale(own["unit"]))
         self._set(rotation, sum(part.inertia_ for part in self._parts))
 
     def _rows(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import os
 import zipfile
 from typing import Any
@@ -13,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.images import files
-from clquant.params import shown
+from clquant.params import reason_of, shown
 from clquant.runtime import ClquantError, FileError, FormatError
 from clquant.training.search import MAX_CODEBOOK
 from clquant.vectors.files import array_of
-from clquant.vectors.fixed_point import FixedPoint
+from clquant.vectors.fixed_point import FixedPoint, checked_scale
 from clquant.vectors.rows import MAX_COMPONENTS
 
 VERSION = 1
@@ -56,7 +55,7 @@ def read(path: Any) -> tuple[State, Arrays]:
     except OSError as error:
         raise FileError(f"cannot read {what}: {error.strerror or error}") from error
     except Exception as error:  # `zipfile` raises all kinds on damaged files
-        raise FormatError(f"{what} is no saved quantizer: {error}") from error
+        raise FormatError(f"{what} is no saved quantizer: {reason_of(error)}") from error
     return header, arrays
 
 
@@ -65,15 +64,20 @@ def fixed_state(fixed: FixedPoint) -> State:
     return {**dataclasses.asdict(fixed), "dtype": fixed.dtype.str[1:]}
 
 
-def fixed_of(state: State) -> FixedPoint:
-    """A fixed point of JSON."""
+def dtype_of(state: State) -> np.dtype[Any]:
+    """The dtype of rows that JSON names."""
     if state["dtype"] not in _DTYPES:
         raise ValueError(f"the dtype {shown(state['dtype'])}")
+    return np.dtype(state["dtype"])
+
+
+def fixed_of(state: State) -> FixedPoint:
+    """A fixed point of JSON."""
     bits, offset, scale, flag = (state[name] for name in ("bits", "offset", "scale", "is_normalized"))
     whole = isinstance(bits, int) and 8 <= bits <= 16 and offset in (0, 1 << bits - 1)
-    if not (whole and isinstance(scale, float) and math.frexp(scale)[0] == 0.5 and isinstance(flag, bool)):
+    if not (whole and isinstance(scale, float) and checked_scale(scale) and isinstance(flag, bool)):
         raise ValueError("a fixed point that there is not")
-    return FixedPoint(np.dtype(state["dtype"]), bits, offset, scale, flag)
+    return FixedPoint(dtype_of(state), bits, offset, scale, flag)
 
 
 def words_of(array: npt.NDArray[Any], fixed: FixedPoint) -> npt.NDArray[Any]:

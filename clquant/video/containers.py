@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from clquant.params import import_package
 from clquant.runtime import FileError
 
 # FFmpeg's names of formats whose films are whole in one file. Not hls, dash, concat, image2, imf, mlv, sdp, vobsub and
@@ -137,10 +138,4 @@ def _refusal(shown: str, head: bytes, error: Exception) -> FileError:
 
 def import_av(shown: str) -> Any:
     """PyAV, or an error that says how to get it."""
-    try:
-        import av
-    except ImportError as error:
-        raise FileError(
-            f"cannot read {shown}: it is no picture, and films need PyAV, which is not installed (pip install av)"
-        ) from error
-    return av
+    return import_package("av", f"read {shown}: it is no picture, and films need PyAV", "pip install av")

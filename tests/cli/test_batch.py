@@ -204,6 +204,9 @@ def test_names_from_a_template(folder, capsys):
         ("x/{stem}.png", "which makes 'x/a.png'; allowed: names of files without folders"),
         ("", "which makes ''"),
         ("same.png", "two results would both be written"),
+        ("{stem:999999999}.png", "allowed: the text of a file name with"),
+        ("{number:.99999f}.png", "allowed: the text of a file name with"),
+        ("{stem:{number}}.png", "allowed: the text of a file name with"),
     ):
         assert main(["palette", "in", "-o", "new", "--name", template]) == 2, template
         assert message in capsys.readouterr().err

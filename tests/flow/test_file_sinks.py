@@ -284,6 +284,6 @@ def test_a_missing_package_is_named(
     tmp_path: pathlib.Path, picture: Any, package: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(clquant.FileError, match=rf"{package} is not installed \(pip install clquant\[large\]\)"):
+    with pytest.raises(clquant.FileError, match=rf"{package} is not installed \(pip install {package}\)"):
         predict(picture, SIX, out=tmp_path / name)
     assert names(tmp_path) == []

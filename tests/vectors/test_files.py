@@ -180,7 +180,9 @@ def test_hostile_files_of_quantizers(queue: Any, tmp_path: pathlib.Path) -> None
     for path, message in (
         (rewritten({"format": 9}), "has the format 9; allowed: 1"),
         (rewritten({"kind": ["x"]}), "allowed: a VectorQuantizer"),
-        (rewritten({"fixed": {**fixed, "scale": 3.0}}), "a fixed point that there is not"),
+        (rewritten({"fixed": {**fixed, "scale": 3.0}}), "scale is 3.0; allowed: a power of two"),
+        (rewritten({"fixed": {**fixed, "scale": 2.0**1000}}), "scale is 1.07"),
+        (rewritten({"fixed": {**fixed, "bits": 17}}), "a fixed point that there is not"),
         (rewritten({"fixed": {**fixed, "dtype": "O"}}), "the dtype 'O'"),
         (rewritten({"parameters": {"nonsense": 1}}), "no saved VectorQuantizer"),
         (rewritten({}, words=np.zeros((2, 0), np.uint8)), r"codewords \(2, 0\)"),
@@ -220,6 +222,7 @@ def test_hostile_files_of_several_codebooks(queue: Any, tmp_path: pathlib.Path) 
         (pairs, {}, {"words0": narrow}, "codebooks of the shapes"),
         (pairs, {}, {"words0": three, "words1": three}, "codebooks of the shapes"),
         (pairs, {"features": 6}, {}, "2 sub-spaces of rows of 6"),
+        (pairs, {"dtype": "S999999999"}, {}, "the dtype .S999999999"),
         (pairs, {}, {"rotation": np.zeros((2, 2), np.int32)}, "a rotation of the wrong shape or dtype"),
         (stages, {"features": 3}, {}, "codebooks of 5 for rows of 3"),
     ):

@@ -105,7 +105,7 @@ def _train(args: argparse.Namespace) -> int:
     if is_plain and isinstance(model, CodeQuantizer):
         raise InvalidArgument(f"the output {shown(target)} cannot hold the codebooks of codes; allowed: {MODEL}")
     rows = _rows(source)
-    weights = None if args.sample_weight is None else np.asarray(files.opened(pathlib.Path(args.sample_weight))[:])
+    weights = None if args.sample_weight is None else np.asarray(files.opened(pathlib.Path(args.sample_weight))[...])
     with common.progress_bar(args, "codebook") as progress:
         model.fit(rows, sample_weight=weights, progress=progress, memory=args.memory)
     if is_plain:

@@ -20,6 +20,7 @@ import PIL.TiffImagePlugin
 
 from clquant.images.guards.metadata_work import check_head
 from clquant.images.tiff.directories import check_claim, first_directory
+from clquant.params import reason_of
 from clquant.runtime import FileError
 
 SUFFIXES = (".tif", ".tiff", ".btf")
@@ -127,7 +128,7 @@ class Raster:
         except FileError:
             raise
         except Exception as error:  # GDAL fails in many ways
-            raise FileError(f"cannot read {path!r}: {error}") from error
+            raise FileError(f"cannot read {path!r}: {reason_of(error)}") from error
         if not self._bands:
             raise FileError(
                 f"cannot read {path!r}: it has {self._file.count} bands, not named red, green and blue; allowed: 1 or "

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.images.tiff import geo
-from clquant.params import boolean, choice
+from clquant.params import boolean, choice, reason_of
 from clquant.runtime import FileError, InvalidArgument
 
 BLOCK = 512
@@ -125,7 +125,7 @@ def place_of(source: Any) -> Place | None:
     except FileError:
         raise
     except Exception as error:
-        raise FileError(f"cannot read {path!r}: {error}") from error
+        raise FileError(f"cannot read {path!r}: {reason_of(error)}") from error
 
 
 class Writer:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from clquant.images.guards.jpeg_segments import segments
 from clquant.images.tiff.directories import check_claim
+from clquant.params import reason_of
 from clquant.runtime import FileError
 
 # Numbers of TIFF's compressions.
@@ -120,4 +121,4 @@ def open_tiled(path: str) -> TiledTiff | None:
     except FileError:
         raise
     except Exception as error:
-        raise FileError(f"cannot read {path!r}: {error}") from error
+        raise FileError(f"cannot read {path!r}: {reason_of(error)}") from error

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from clquant import params
 from clquant.images import files
-from clquant.params import shown
+from clquant.params import import_package, reason_of, shown
 from clquant.runtime import FileError, InvalidArgument
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
@@ -83,7 +83,7 @@ def opened(source: Any, tms: bool = False) -> Iterator[Tiles]:
     except (FileError, MemoryError):
         raise
     except Exception as error:  # what is damaged fails in many ways
-        raise FileError(f"cannot read {str(path)!r}: {error}") from error
+        raise FileError(f"cannot read {str(path)!r}: {reason_of(error)}") from error
     with contextlib.closing(store):
         yield store
 
@@ -176,7 +176,7 @@ class MBTiles(Tiles):
         try:
             found = self._rows(query, where)
         except (sqlite3.Error, UnicodeError) as error:
-            raise FileError(f"cannot read tile {tuple(place)} of {str(self._path)!r}: {error}") from error
+            raise FileError(f"cannot read tile {tuple(place)} of {str(self._path)!r}: {reason_of(error)}") from error
         if not found or not isinstance(found[0][0], bytes):
             raise FileError(f"cannot read tile {tuple(place)} of {str(self._path)!r}: it has no bytes")
         return found[0][0]
@@ -198,13 +198,9 @@ def _checked(z: Any, x: Any, row: Any, bottom: bool = True) -> Place:
 
 def pmtiles_module(job: str) -> Any:
     """The package pmtiles, which is an extra."""
-    try:
-        import pmtiles.reader
-        import pmtiles.tile
-        import pmtiles.writer
-    except ImportError as error:
-        raise FileError(f"cannot {job}: pmtiles is not installed (pip install pmtiles)") from error
-    return pmtiles
+    names = ("pmtiles", "pmtiles.reader", "pmtiles.tile", "pmtiles.writer")
+    package, *_ = (import_package(name, job, "pip install pmtiles") for name in names)
+    return package
 
 
 class PMTiles(Tiles):

@@ -113,7 +113,7 @@ def test_directories_name_no_more_than_their_bytes(tmp_path: pathlib.Path, monke
 def test_pmtiles_without_its_package(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pmtiles", None)
     (tmp_path / "a.pmtiles").write_bytes(b"")
-    with pytest.raises(runtime.FileError, match=r"pmtiles is not installed \(pip install clquant\[tiles\]\)"):
+    with pytest.raises(runtime.FileError, match=r"pmtiles is not installed \(pip install pmtiles\)"):
         tiles.histogram(tmp_path / "a.pmtiles")
 
 
