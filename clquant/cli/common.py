@@ -320,7 +320,8 @@ def note_lost(args: argparse.Namespace, name: str, losses: Iterable[Loss]) -> No
 def print_losses(args: argparse.Namespace) -> None:
     """Say once what results lack of their inputs, and of minor metadata with ``--verbose``."""
     losses: dict[Loss, list[str]] = getattr(args, "losses", {})
-    for loss, names in losses.items():
+    for loss in sorted(losses, key=lambda loss: (loss.is_minor, loss.text)):
+        names = sorted(losses[loss])  # which threads have found in no order
         more = [counted(len(names) - _MOST_NAMED, "more file")] if len(names) > _MOST_NAMED else []
         which = ", ".join([*names[:_MOST_NAMED], *more])
         if loss.is_minor and args.verbose:

@@ -86,7 +86,7 @@ def test_formats_that_are_not_read_back(folder, capsys):
 def test_wrong_arguments_end_a_batch_at_once(folder, capsys):
     (folder / "in" / "b.png").unlink()
     assert main(["palette", "in", "-k", "1", "-o", "out"]) == 2
-    assert capsys.readouterr().err == "clquant: n_colors is 1; allowed: an integer from 2 to 65536\n"
+    assert capsys.readouterr().err == "clquant: -k is 1; allowed: an integer from 2 to 65536\n"
     assert not (folder / "out").exists()
 
 
@@ -500,11 +500,11 @@ def test_what_a_result_does_not_keep_is_said(folder, rng, capsys):
             assert notes == (said if loud else [place] * (said == [place]))
     assert main(["halftone", *expected, "-o", "out/", "-v"]) == 0
     assert capsys.readouterr().err.splitlines()[-5:] == [
-        "note: EXIF metadata dropped (1 file)",
-        "note: XMP metadata dropped (3 files)",
-        "note: PNG text metadata dropped (1 file)",
         "note: only the first of several frames is used: halftones are of one picture (film.webp)",
         place,
+        "note: EXIF metadata dropped (1 file)",
+        "note: PNG text metadata dropped (1 file)",
+        "note: XMP metadata dropped (3 files)",
     ]
     assert main(["palette", "exif.jpg", "-k", "4", "-o", "out/", "-q", "--force"]) == 0
     assert not capsys.readouterr().err
@@ -536,7 +536,7 @@ def test_alpha_and_depth_that_are_lost_are_said_once(folder, rng, capsys):
     for command in (["palette", "-k", "4", "--jobs", "2"], ["panel", "--panel", "bwr"]):
         assert main([*command, *deep, "-o", "out/"]) == 0
         said = capsys.readouterr().err
-        assert said.endswith("note: 16 bits a channel become 8 bits (deep.png, two.png, three.png, 1 more file)\n")
+        assert said.endswith("note: 16 bits a channel become 8 bits (deep.png, four.png, three.png, 1 more file)\n")
         assert said.count("note:") == 1
     assert main(["halftone", "deep.png", "-o", "out/"]) == 0
     assert "note:" not in capsys.readouterr().err

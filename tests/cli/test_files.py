@@ -227,7 +227,7 @@ def test_results_without_alpha_are_over_the_background(call, suffix, tmp_path, m
             assert (found.convert("L").getpixel((0, 0)) > 128) == is_light
         said = capsys.readouterr().err
         if call[0] in ("palette", "tileset"):
-            assert f"dB over {'white' if is_light else '#000000'}" in said
+            assert f" over {'white' if is_light else '#000000'}" in said
     laid = logo[:, :, :3].astype(int) * logo[:, :, 3:] + 255 * (255 - logo[:, :, 3:].astype(int))
     PIL.Image.fromarray(((laid + 127) // 255).astype(np.uint8)).save("laid.png")
     for name in ("logo", "laid"):

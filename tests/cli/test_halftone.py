@@ -73,10 +73,10 @@ def test_a_pipe_goes_through(photo, monkeypatch, capfdbinary):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--block", "1"], "block_size is 1"),
+        (["--block", "1"], "--block is 1"),
         (["--levels", "1"], "levels is 1"),
         (["--noise", "2"], "noise is 2"),
-        (["--seed", "-1"], "random_state is -1"),
+        (["--seed", "-1"], "--seed is -1"),
         (["-o", "x.jpg"], "a lossy format"),
         (["--palette", "missing.gpl"], "missing.gpl"),
         (["--scan", "hilbert"], "invalid choice"),

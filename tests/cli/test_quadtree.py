@@ -72,9 +72,9 @@ def test_a_folder(photo, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-t", "300"], "threshold is 300"),
+        (["-t", "300"], "-t is 300"),
         (["--criterion", "weighted"], "weights is None"),
-        (["--min-size", "3"], "min_size is 3"),
+        (["--min-size", "3"], "--min-size is 3"),
         (["-o", "out.xyz"], "suffix '.xyz'"),
         (["--gif", "-o", "out.png"], "suffix '.png'; allowed: .gif"),
         (["--save", "tree.png"], "suffix '.png'; allowed: .clqt"),

@@ -249,4 +249,4 @@ def test_keep(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> Non
         result = PIL.Image.open(out)
         assert result.info.get("icc_profile") == (icc if mode == "RGB" else None)
         assert result.convert("RGB").getpixel((0, 0)) == pixel
-    assert "its ICC profile, which is not of RGB" in capsys.readouterr().err
+    assert "note: the ICC profile is dropped, as it is not of RGB (in.png)" in capsys.readouterr().err

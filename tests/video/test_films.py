@@ -493,7 +493,7 @@ def test_the_command(pictures, tmp_path, monkeypatch, capsys):
         (["a.mkv", "a.gif"], "name the file to write with -o"),
         (["a.mkv", "-o", "b.mp4"], "has the suffix '.mp4'; allowed: .gif"),
         (["a.mkv", "-o", "no/b.gif"], "there is no folder 'no'"),
-        (["a.mkv", "-k", "300"], "--colors is 300; allowed: 2 to 256"),
+        (["a.mkv", "-k", "300"], "-k is 300; allowed: 2 to 256"),
         (["a.mkv", "--start", "9", "-o", "c.gif"], "has no frames from 9 s on"),
         (["-", "a.mkv", "-o", "c.gif"], "cannot be mixed with other inputs"),
     ):
