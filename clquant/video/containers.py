@@ -19,10 +19,16 @@ from clquant.runtime import FileError
 # FFmpeg's names of formats whose films are whole in one file. Not hls, dash, concat, image2, imf, mlv, sdp, vobsub and
 # others, which open what a file names.
 DEMUXERS = (
-    *("mov", "matroska", "avi", "flv", "live_flv", "ogg", "asf", "nut", "rm", "swf", "mxf", "gxf", "wtv", "nsv", "nuv"),
+    *("matroska", "avi", "flv", "live_flv", "ogg", "asf", "nut", "rm", "swf", "mxf", "gxf", "wtv", "nsv", "nuv"),
     *("mpegts", "mpeg", "mpegvideo", "m4v", "h261", "h263", "h264", "hevc", "vvc", "av1", "obu", "ivf", "vc1"),
     *("vc1test", "dv", "mjpeg", "yuv4mpegpipe"),
 )
+MOV = "mov"
+_MOV_BOXES = frozenset(b"ftyp moov mdat free skip wide pnot styp uuid moof sidx prfl udta junk".split())
+# Boxes that claim a number of samples, with the place of that number behind the name; heads that are packed.
+_CLAIMS = {b"stsz": 12, b"stz2": 12, b"trun": 8}
+_CLAIM, _PACKED = re.compile(b"|".join((*_CLAIMS, b"cmov"))), b"cmov"
+_CLAIM_BYTES = 16
 MOST_PIXELS = 16_000**2  # about what FFmpeg allows
 RAW = "rawvideo"
 _BORDER, _MOST_WITH_BORDER = 128, 1 << 28  # FFmpeg's own bound, which refuses long thin pictures too
@@ -55,6 +61,11 @@ class FilmBytes:
         except OSError as error:
             raise FileError(f"cannot read {shown}: {error.strerror or error}") from error
 
+    @property
+    def is_mov(self) -> bool:
+        """Whether it is a MOV or MP4, which FFmpeg is not asked about other films."""
+        return self.head[4:8] in _MOV_BOXES
+
     def read(self, size: int) -> bytes:
         data = self._unread[:size] or self._file.read(size)
         self._unread = self._unread[size:]
@@ -82,9 +93,12 @@ class FilmBytes:
 def open_container(source: str | bytes | FilmBytes, shown: str, raw: dict[str, str]) -> Iterator[tuple[Any, FilmBytes]]:
     """Open a container that has a video stream with a decoder; `raw` has the options of a film without a head."""
     av = import_av(shown)
-    allowed = {"format_whitelist": RAW if raw else ",".join(DEMUXERS), "protocol_whitelist": "none"}
-    how = {"options": raw, "container_options": allowed, "buffer_size": _BUFFER_BYTES, "io_open": _refuse_to_open}
     with contextlib.closing(source if isinstance(source, FilmBytes) else FilmBytes(source, shown)) as data:
+        formats = RAW if raw else MOV if data.is_mov else ",".join(DEMUXERS)
+        allowed = {"format_whitelist": formats, "protocol_whitelist": "none"}
+        how = {"options": raw, "container_options": allowed, "buffer_size": _BUFFER_BYTES, "io_open": _refuse_to_open}
+        if formats == MOV:
+            _check_samples(data, shown)
         try:
             container = av.open(data, format=RAW if raw else None, **how)
         except (av.error.FFmpegError, OSError, ValueError) as error:
@@ -98,6 +112,39 @@ def open_container(source: str | bytes | FilmBytes, shown: str, raw: dict[str, s
 
 def _refuse_to_open(*_: Any) -> Any:
     raise PermissionError("a film is one file")
+
+
+def _check_samples(data: FilmBytes, shown: str) -> None:
+    """Refuse a MOV that claims more samples than it has bytes: FFmpeg makes 70 bytes of each before it reads any."""
+    place = samples = 0
+    while place < data.count:
+        data.seek(place)
+        head = data.read(16)
+        size = int.from_bytes(head[8:16] if head[:4] == b"\0\0\0\1" else head[:4], "big")
+        end = place + size if size >= 8 else data.count
+        if head[4:8] != b"mdat":
+            for claim in _samples_claimed(data, place, min(end, data.count)):
+                if claim is None:
+                    raise FileError(f"cannot read {shown}: its head is packed (cmov); allowed: plain ones")
+                samples += claim
+        place = end
+    if samples > data.count:
+        raise FileError(f"cannot read {shown}: it claims {samples} frames in {data.count} bytes; allowed: one a byte")
+    data.seek(0)
+
+
+def _samples_claimed(data: FilmBytes, place: int, end: int) -> Iterator[int | None]:
+    """Yield the numbers that boxes between two places claim, however they are nested; None for packed boxes."""
+    data.seek(place)
+    before = b""
+    while place < end and (part := data.read(min(_BUFFER_BYTES, end - place))):
+        place += len(part)
+        part = before + part
+        last = len(part) if place >= end else len(part) - _CLAIM_BYTES
+        for found in _CLAIM.finditer(part, 0, max(last + 3, 0)):
+            begin = found.start() + _CLAIMS.get(found[0], 0)
+            yield None if found[0] == _PACKED else int.from_bytes(part[begin : begin + 4], "big")
+        before = part[max(last, 0) :]
 
 
 def _check_streams(container: Any, shown: str) -> None:

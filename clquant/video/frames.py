@@ -222,9 +222,9 @@ def frames(
     source : path_like, ``"-"``, or list or iterator of images
         A film (through PyAV, extra ``video``) or an animated GIF, WebP or PNG, as a path, bytes or a binary file;
         a folder of pictures in the natural order of their names (1, 2, 10); standard input or a named pipe with a film
-        that can be read from its beginning on (such as y4m); or pictures. Of a PIL image of several frames its file is
-        read, from the first frame on. A list or iterator's PIL images (such as ``PIL.ImageSequence.Iterator``) are as
-        Pillow composes them, which differs from browsers in GIFs.
+        that can be read from its beginning on (such as y4m), or an MP4 or animated file, read whole; or pictures. Of a
+        PIL image of several frames its file is read, from the first frame on. A list or iterator's PIL images (such as
+        ``PIL.ImageSequence.Iterator``) are as Pillow composes them, which differs from browsers in GIFs.
     fps : float, optional
         Most frames a second, 0.001 to 1000: of faster ones those are left out that are over when the next may begin;
         slower ones keep their times. Pictures without times are shown so many a second, else 25.
@@ -302,9 +302,9 @@ def _open_file(source: str | bytes, shown: str, start: Fraction | None, of_film:
 def _open_pipe(pipe: str | BinaryIO, shown: str, of_film: dict[str, Any]) -> _Source:
     """A film that is read as it comes, or an animated file that has come whole."""
     data = FilmBytes(pipe, shown)
-    if of_film["raw"] is None and _ANIMATED.match(data.head):
+    if of_film["raw"] is None and (data.is_mov or _ANIMATED.match(data.head)):
         with contextlib.closing(data):
-            return _AnimatedFile(files.read_rest(data, shown), shown, of_film["damaged"])
+            return _open_file(files.read_rest(data, shown), shown, None, of_film)
     return Film(data, shown, None, **of_film)
 
 

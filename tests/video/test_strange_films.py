@@ -128,6 +128,39 @@ def test_references_of_a_mov_are_not_followed(place):
     assert time.monotonic() - begin < SECONDS
 
 
+@pytest.mark.parametrize(("box", "place_of_count", "muxer"), [
+    ("stsz", 12, {}), ("stz2", 12, {}), ("trun", 8, {"movflags": "frag_keyframe+empty_moov"})])  # fmt: skip
+def test_movs_that_claim_more_frames_than_bytes(box, place_of_count, muxer, place, monkeypatch):
+    """FFmpeg would make gigabytes of a claim; wherever the box lies, and through pipes."""
+    whole = film(place / "a.mp4", [BLUE] * 3, codec="mpeg4", format="yuv420p", muxer=muxer).read_bytes()
+    at = whole.index(b"trun" if muxer else b"stsz")
+    for claim, why in ((10**7, "it claims [0-9]+ frames in [0-9]+ bytes; allowed: one a byte"), (3, None)):
+        data = bytearray(whole)
+        data[at : at + 4] = box.encode()
+        data[at + place_of_count : at + place_of_count + 4] = claim.to_bytes(4, "big")
+        if why is None and box != "stz2":
+            assert len(list(clquant.video.frames(bytes(data)))) == 3
+            continue
+        (place / "b.mp4").write_bytes(data)
+        for given in ("b.mp4", bytes(data), "-"):
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+            with pytest.raises(FileError, match=why):
+                list(clquant.video.frames(given))
+
+
+def test_packed_heads_are_refused(place):
+    data = film(place / "a.mov", [BLUE] * 3, codec="mpeg4", format="yuv420p").read_bytes()
+    with pytest.raises(FileError, match=r"its head is packed \(cmov\)"):
+        clquant.video.frames(data.replace(b"udta", b"cmov").replace(b"mvhd", b"cmov"))
+
+
+def test_mp4_through_a_pipe_may_have_its_head_last(place, monkeypatch):
+    data = film(place / "a.mp4", [BLUE] * 3, codec="mpeg4", format="yuv420p").read_bytes()
+    assert data.index(b"moov") > data.index(b"mdat")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert len(list(clquant.video.frames("-"))) == 3
+
+
 def test_named_pipes_are_films(place):
     """One is read once and in order, an animated file as the film that it is."""
     clquant.save_animation(place / "a.gif", [clquant.quantize(color, 2) for color in (RED, BLUE)], delay_ms=40)
