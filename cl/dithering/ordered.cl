@@ -18,10 +18,13 @@
  * All in integers. Errors are below 2^19 and weights at most 3 * 2^24, so f in 1/2^24 stays below 2^47; squares
  * below 2^40 times 2^17 are within 64 bits, as their product with f > 1 is, |c - a| |b - a| 2^18.
  *
- * Constants: those of mapping/nearest.h and dithering/reach.h; NEIGHBOURS of an entry.
+ * With SIMPLICES opaque pixels are mixed as dithering/simplices.h says instead.
+ *
+ * Constants: those of mapping/nearest.h and dithering/reach.h; NEIGHBOURS of an entry; SIMPLICES 0 or 1.
  */
 #include "mapping/nearest.h"
 #include "dithering/reach.h"
+#include "dithering/simplices.h"
 
 /* A neighbour: (b - a) times G over |b - a|_G^2, in 1/2^24; |b - a|_G^2; |b - a|^2 / SPREAD; its index, or -1;
  * the share, in 1/2^16, up to which it is not drawn. */
@@ -72,10 +75,12 @@ Second second_of(int4 point, int4 color, int first, __global const int4 *points,
  * NDRange: 2-D, columns by rows of the band, a work-item per pixel, guarded by width and n. pixels (n, CHANNELS) Sample;
  * out (n) INDEX; n pixels in rows of width; row 0 is the picture's first_row; mask (side, side) int, side a power of
  * two, a permutation of 0..side^2 - 1, repeated over the picture; mixes (k, NEIGHBOURS); n_entries = k; speck: as
- * in dithering/reach.h; strength 0..256 scales the share of the second entry. */
+ * in dithering/reach.h; strength 0..256 scales the share of the second entry; simplices and walks as in
+ * dithering/simplices.h. */
 __kernel void dither_ordered(PALETTE_PARAMETERS, __global const Sample *pixels, __global INDEX *out, ulong n,
                              __global const Mix *mixes, __global const uint *within, int n_entries, int speck,
-                             uint width, uint first_row, __global const int *mask, uint side, int strength)
+                             uint width, uint first_row, __global const int *mask, uint side,
+                             int strength SIMPLEX_PARAMETERS)
 {
     const uint column = (uint)get_global_id(0);
     const uint row = (uint)get_global_id(1);
@@ -89,11 +94,20 @@ __kernel void dither_ordered(PALETTE_PARAMETERS, __global const Sample *pixels, 
     }
     const int4 point = space_coordinates(color, tables);
     int first = nearest_to_color(point, color, points, colors, PALETTE_CELLS);
+    const int values = (int)(side * side);
+    const int number = mask[((first_row + row) & (side - 1)) * side + (column & (side - 1))];
+#if SIMPLICES
+    if (color.w == WHITE) {
+        int at = walks[first];
+        const int4 mixed = point_to_mix(point, points[first], strength);
+        const Mixture mixture = mixture_of(mixed, &at, points, simplices, values);
+        out[i] = (INDEX)entry_at(&mixture, number);
+        return;
+    }
+#endif
     if (gap(color, colors[first]) > speck)
         first = entry_in_reach(point, color, points, colors, within, n_entries, speck);
-    const int values = (int)(side * side);
     const Second second = second_of(point, color, first, points, colors, mixes, speck, values, strength);
-    const int number = mask[((first_row + row) & (side - 1)) * side + (column & (side - 1))];
     const int4 lighter = (points[second.entry] - points[first]) * SPACE_LIGHTNESS;
     const int t = lighter.x + lighter.y + lighter.z + lighter.w < 0 ? values - 1 - number : number;
     out[i] = (INDEX)(t < second.often ? second.entry : first);

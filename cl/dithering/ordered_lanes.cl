@@ -1,11 +1,18 @@
 /* dithering/ordered.cl's dithering in the shape that CPUs run fast (mapping/candidates_lanes.h); the same result bit
  * for bit. All neighbours of an entry are weighed at once, in lanes.
  *
- * A memo's entry holds a colour and its answer. Constants: those of dithering/ordered.cl.
+ * A memo's entry holds a colour and its answer, with SIMPLICES a mixture. Constants: those of dithering/ordered.cl.
  */
+#if SIMPLICES
+#define WORDS 6
+#define WITHOUT_NEAREST(alpha, strength) ((alpha) == WHITE && (strength) == 256)
+#else
+#define WITHOUT_NEAREST(alpha, strength) 0
 #define WORDS (1 + (2 + 2 * sizeof(INDEX) + 3) / 4)
+#endif
 #include "mapping/memo.h"
 #include "dithering/reach.h"
+#include "dithering/simplices.h"
 
 /* Eight neighbours b of an entry a (`mixes_in_lanes` of clquant/dithering/mixes.py): what dithering/ordered.cl has of
  * each; whether b is darker than a, `least` and the index in bits 0, 1 to 13 and 14 to 29 of `entry`; the gap to a;
@@ -102,17 +109,37 @@ Answer answer_of(int4 error, int4 color, int first, int off, __global const Mixe
     return answer;
 }
 
+#if SIMPLICES
+typedef Mixture Known;
+
+Known known_of(Answer answer)
+{
+    const Known known = {answer.below | (uint)answer.above << 8, {answer.from, INT_MAX, INT_MAX}};
+    return known;
+}
+#else
+typedef Answer Known;
+#define known_of(answer) answer
+
+int entry_at(const Known *known, int number)
+{
+    return number < known->from ? known->below : known->above;
+}
+#endif
+
 /* The answers for colours, into their slots. Loops are short so that searches of several colours overlap. */
 void answer(const uint *keys, uint n, __global uint *memo, int bits, __global const int4 *points,
             __global const int4 *colors, __global const Mixes *mixes, __global const uint *within, int n_entries,
             int speck, int values, int strength, __global const int *tables, __global const uint2 *spans,
-            __global const short *blocks, int4 grid, int shift)
+            __global const short *blocks, int4 grid, int shift SIMPLEX_PARAMETERS)
 {
-    int point[4][CHUNK], first[CHUNK], off[CHUNK];
+    int point[4][CHUNK], first[CHUNK], off[CHUNK], at = 0;
     uint cells[CHUNK];
     find_cells(keys, n, tables, grid, shift, point, cells);
     for (uint i = 0; i < n; i++)
-        first[i] = (int)nearest_in_lanes(&point[0][i], CHUNK, keys[i], spans[cells[i]], blocks);
+        first[i] = WITHOUT_NEAREST(keys[i] >> 24, strength)
+                       ? 0
+                       : (int)nearest_in_lanes(&point[0][i], CHUNK, keys[i], spans[cells[i]], blocks);
     for (uint i = 0; i < n; i++) {
         const int4 color = unpacked_color(keys[i]);
         const int4 p = (int4)(point[0][i], point[1][i], point[2][i], point[3][i]);
@@ -123,11 +150,17 @@ void answer(const uint *keys, uint n, __global uint *memo, int bits, __global co
         }
     }
     for (uint i = 0; i < n; i++) {
-        const int4 error = (int4)(point[0][i], point[1][i], point[2][i], point[3][i]) - points[first[i]];
+        const int4 color = unpacked_color(keys[i]);
+        const int4 p = (int4)(point[0][i], point[1][i], point[2][i], point[3][i]);
         __global uint *entry = memo + memo_slot(keys[i], bits);
         entry[0] = keys[i];
-        *(__global Answer *)(entry + 1) =
-            answer_of(error, unpacked_color(keys[i]), first[i], off[i], mixes, speck, values, strength);
+        *(__global Known *)(entry + 1) =
+#if SIMPLICES
+            color.w == WHITE
+                ? mixture_of(point_to_mix(p, points[first[i]], strength), &at, points, simplices, values)
+                :
+#endif
+                known_of(answer_of(p - points[first[i]], color, first[i], off[i], mixes, speck, values, strength));
     }
 }
 
@@ -140,7 +173,7 @@ __kernel void dither_ordered(LANE_PARAMETERS, __global const uchar *restrict pix
                              ulong n, __global uint *restrict memo, int memo_bits, __global const int4 *points,
                              __global const int4 *colors, __global const Mixes *mixes, __global const uint *within,
                              int n_entries, int speck, uint width, uint first_row, __global const int *mask, uint side,
-                             int strength)
+                             int strength SIMPLEX_PARAMETERS)
 {
     const ulong run = (n + get_global_size(0) - 1) / get_global_size(0);
     const ulong end = min(n, run * (get_global_id(0) + 1));
@@ -158,14 +191,14 @@ __kernel void dither_ordered(LANE_PARAMETERS, __global const uchar *restrict pix
         for (uint together = count; i < count; together = 1) {
             const uint unknowns = list_unknown(keys + i, together, memo, memo_bits, unknown);
             answer(unknown, unknowns, memo, memo_bits, points, colors, mixes, within, n_entries, speck,
-                   (int)(side * side), strength, tables, LANE_CELLS);
+                   (int)(side * side), strength, tables, LANE_CELLS SIMPLEX_ARGUMENTS);
             for (; i < count; i++) {
                 __global const uint *entry = memo + memo_slot(keys[i], memo_bits);
                 if (is_transparent(unpacked_color(keys[i]), transparent, missing)) {
                     out[begin + i] = (INDEX)max(transparent, 0);
                 } else if (entry[0] == keys[i]) {
-                    const Answer known = *(__global const Answer *)(entry + 1);
-                    out[begin + i] = thresholds[(column + i) & (side - 1)] < known.from ? known.below : known.above;
+                    const Known known = *(__global const Known *)(entry + 1);
+                    out[begin + i] = (INDEX)entry_at(&known, thresholds[(column + i) & (side - 1)]);
                 } else {
                     break;
                 }

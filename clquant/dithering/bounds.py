@@ -133,6 +133,11 @@ def bounds(palette: Palette, space: Space, plain: bool) -> npt.NDArray[np.int32]
     return found
 
 
+def mean_spacing(palette: Palette) -> float:
+    """Return the mean distance of opaque colours to the nearest other one, in luma and chroma, in 8-bit levels."""
+    return _mean(_spacing(palette, False))
+
+
 @lru_cache(maxsize=32)
 def _spacing(palette: Palette, alpha: bool) -> npt.NDArray[np.float64]:
     """`_nearest` of colours in luma and chroma, in 8-bit levels."""

@@ -9,15 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import flow, params
+from clquant.color import spaces
 from clquant.color.palette import Palette
-from clquant.dithering import bounds, mixes, threshold_maps
+from clquant.dithering import bounds, mixes, simplices, threshold_maps
 from clquant.dithering.registry import JobDither, register_dither
 from clquant.flow import Portion
 from clquant.mapping.nearest import launch_lanes
 from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.mapping.pipeline import Nearest
 from clquant.mapping.search import search_of
-from clquant.runtime import Limits, Scope, Session, Variant
+from clquant.runtime import Buffer, Limits, Scope, Session, Variant
 
 MASKS = ("blue-noise", "bayer")
 FULL_STRENGTH = 256
@@ -27,21 +28,30 @@ MEMO_BITS = 6
 """Of `launch_lanes`, one more than where colours are mapped: an answer takes several times as long to find."""
 MEMO_ENTRY_BYTES = {1: 8, 2: 12}
 """By the bytes of an index."""
+MIXTURE_MEMO = 6, 24
+"""The same two where simplices are mixed."""
 PENALTY_SHARE = {"srgb": 1.75, "linear": 1.3, "oklab": 1.3}
 """As `bounds.PLAIN_SHARE`, by space."""
 
 
 class OrderedDither(JobDither):
-    """Dithers with a mask: each pixel takes one of two palette entries that mix to its colour.
+    """Dithers with a mask: each pixel takes one of the palette entries that mix to its colour.
 
-    The first is the nearest entry; the second is one of the six palette entries nearest to the first, so that no pixel
-    is farther from its colour than the local spacing of the palette asks for: the one whose mix with the first is
-    nearest to the colour, luma counting most, and differs least from pixel to pixel. Of the two the lighter one stands
-    where the mask is below its share of the mix (`cl/dithering/ordered.cl` has the equations). Shares below a tenth,
-    which are seen as specks, are not drawn by palettes of more than six colours. Unless a palette's colours are widely
-    spaced, entries that are off by more than 60 levels in a channel stand only where that gains more than a penalty.
-    Pixels do not depend on each other, so a picture that does not change from frame to frame does not flicker, and flat
-    areas of a palette colour stay flat. All in integers: the same on every device.
+    Palettes that span the colour space (up to six opaque colours, grays, and colours far apart for their number: inks,
+    CGA, EGA) are mixed from afar: a pixel's entries are the corners of the simplex of entries around its colour, so
+    that flat areas keep their mean to half a step of the mask. Opaque colours outside the palette's hull take the mean
+    of a near point of it, of their luma where there is one (`cl/dithering/simplices.h`).
+
+    Other palettes, such as those learned of pictures, are mixed of two near entries. The first is the nearest one; the
+    second is one of the six palette entries nearest to the first: the one whose mix with the first is nearest to the
+    colour, luma counting most, and differs least from pixel to pixel (`cl/dithering/ordered.cl` has the equations).
+    Shares below a tenth, which are seen as specks, are not drawn by palettes of more than six colours. Unless a
+    palette's colours are widely spaced, entries that are off by more than 60 levels in a channel stand only where that
+    gains more than a penalty.
+
+    Where the mask is lower, lighter entries stand. Pixels do not depend on each other, so a picture that does not
+    change from frame to frame does not flicker, and flat areas of a palette colour stay flat. All in integers: the same
+    on every device.
 
     Parameters
     ----------
@@ -116,7 +126,9 @@ class PixelOrdered:
     def __init__(self, palette: PaletteOnDevice) -> None:
         self._palette = palette
         self._constants = bounds.constants(palette.space, PENALTY_SHARE[palette.space.name])
-        self._constants["NEIGHBOURS"] = mixes.NEIGHBOURS[palette.space.alpha]
+        self._has_simplices = simplices.spans(palette.palette)
+        own = {"NEIGHBOURS": mixes.NEIGHBOURS[palette.space.alpha], "SIMPLICES": int(self._has_simplices)}
+        self._constants.update(own)
 
     def mixes(self) -> npt.NDArray[Any]:
         """Return the neighbours of all entries as the kernel takes them."""
@@ -134,9 +146,21 @@ class PixelOrdered:
             "side": np.uint32(len(job.mask)),
             "strength": np.int32(job.strength),
         }
-        if job.strength == 0:  # nearest entries stay, specks or not
+        if self._has_simplices:
+            own |= self._simplices()
+        if job.strength == 0 or self._has_simplices:  # nearest entries stay, specks or not
             own["speck"] = np.int32(palette.space.white)
         return own
+
+    def _simplices(self) -> dict[str, Buffer]:
+        """Return the kernel's arguments of `cl/dithering/simplices.h` by name."""
+        palette = self._palette
+        space = spaces.space(palette.space.name, palette.space.alpha)
+        table, starts = simplices.simplices(palette.palette, space)
+        return {
+            "simplices": palette.cached("simplices", lambda: palette.scope.copy_of(table.view(np.int64))),
+            "walks": palette.cached("walks", lambda: palette.scope.copy_of(starts)),
+        }
 
     def dither(self, scope: Scope, portion: Portion, job: Ordered) -> None:
         """Queue the dithering of rows of pixels."""
@@ -157,7 +181,7 @@ class LaneOrdered(PixelOrdered):
         """Queue a portion; see `PixelOrdered.dither`."""
         palette = self._palette
         own = {"points": palette.points, "colors": palette.colors, **self.arguments(scope, portion, job)}
-        memo = MEMO_BITS, MEMO_ENTRY_BYTES[palette.index_bytes]
+        memo = MIXTURE_MEMO if self._has_simplices else (MEMO_BITS, MEMO_ENTRY_BYTES[palette.index_bytes])
         launch_lanes(palette, scope, LANE_FILE, "dither_ordered", portion, *memo, self._constants, **own)
 
 

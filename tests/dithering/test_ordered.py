@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 from clquant import OrderedDither, Palette
 from clquant.color import spaces
-from clquant.dithering import mixes, threshold_maps
+from clquant.dithering import mixes, simplices, threshold_maps
 from clquant.dithering.bounds import speck
 from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.palette import engine
+from clquant.panel import panel
 from clquant.quality import visual_error
-from clquant.runtime import InvalidArgument, InvalidType, force_tuning, open_session
+from clquant.runtime import InvalidArgument, InvalidType, force_tuning, force_variant, open_session
 from tests.reference import ordered as reference
 from training import blue_noise
 
@@ -30,6 +33,110 @@ def test_equals_the_reference(queue, rng, name, channels):
         expected = reference.dither(image, palette, space, dither.thresholds(), round(dither.strength * 256))
         given = image[:, :, 0] if channels == 1 else image
         assert np.array_equal(engine.predict(given, palette, color_space=name, dither=dither, queue=queue), expected)
+
+
+@pytest.mark.parametrize("form", ["lanes", "portable"])
+@pytest.mark.parametrize(
+    "name", [*spaces.NAMES[:1], *(pytest.param(n, marks=pytest.mark.full) for n in spaces.NAMES[1:])]
+)
+@pytest.mark.parametrize("channels", [3, pytest.param(4, marks=pytest.mark.full)])
+def test_inks_equal_the_reference(queue, rng, form, name, channels):
+    """Their simplices are found by brute force there; two inks are equal, and one is partly transparent or clear."""
+    image = rng.integers(0, 256, (9, 13, channels), dtype=np.uint8)
+    image[:4, :, :3] = np.linspace(0, 255, 13, dtype=np.uint8)[None, :, None]
+    colors = np.array([[26, 13, 35], [185, 202, 205], [202, 184, 0], [121, 9, 0], [26, 13, 35], [0, 69, 139]], np.uint8)
+    if channels == 4:
+        image[..., 3] = rng.choice([0, 128, 255, 255], (9, 13))
+        colors = np.concatenate([np.c_[colors, np.full(6, 255, np.uint8)], [[0, 0, 0, 0], [90, 90, 90, 100]]])
+    palette, space = Palette(colors.astype(np.uint8)), spaces.space(name, channels == 4)
+    for dither in (OrderedDither(), OrderedDither("bayer", strength=0.6)):
+        expected = reference.dither(image, palette, space, dither.thresholds(), round(dither.strength * 256))
+        with force_variant(form):
+            shown = engine.predict(image, palette, color_space=name, dither=dither, queue=queue)
+        assert np.array_equal(shown, expected)
+
+
+def test_deep_inks_equal_the_reference(queue, rng):
+    image = rng.integers(0, 65536, (8, 9, 3), dtype=np.uint16)
+    palette, space, dither = (
+        Palette([[0, 0, 0], [255, 255, 255], [200, 10, 30]]),
+        spaces.space("srgb", False, 16),
+        "bayer4",
+    )
+    expected = reference.dither(image, palette, space, threshold_maps.bayer(2), 256)
+    assert np.array_equal(engine.predict(image, palette, dither=dither, queue=queue), expected)
+
+
+def _lattice(*levels):
+    return [list(color) for color in itertools.product(*levels)]
+
+
+SPANNING = {
+    "black, white and red": [[0, 0, 0], [255, 255, 255], [255, 0, 0]],
+    "pure inks": [[0, 0, 0], [255, 255, 255], [255, 255, 0], [255, 0, 0], [0, 0, 255], [0, 255, 0]],
+    "Spectra 6": panel("spectra6").palette.colors.tolist(),
+    "ACeP": panel("acep7").palette.colors.tolist(),
+    "CGA": [[0, 0, 0], [85, 255, 255], [255, 85, 255], [255, 255, 255]],
+    "EGA 16": _lattice(*[(0, 170)] * 3) + _lattice(*[(85, 255)] * 3),
+    "EGA 64": _lattice(*[(0, 85, 170, 255)] * 3),
+    "web": _lattice(*[range(0, 256, 51)] * 3),
+    "grays with a gap": [[v, v, v] for v in (0, 10, 20, 30, 40, 50, 60, 255)],
+    "two": [[20, 30, 200], [250, 240, 0]],
+    "four near ones": [[100, 100, 100], [110, 90, 100], [160, 100, 90], [90, 130, 200]],
+}
+
+
+@pytest.mark.parametrize("dither", ["blue-noise", "bayer8", pytest.param("bayer16", marks=pytest.mark.full)])
+@pytest.mark.parametrize("name", SPANNING)
+def test_flat_fields_keep_their_mean(queue, rng, name, dither):
+    """Colours within the hull of entries are off by rounding alone, neutral ones and mixes of few or many entries."""
+    colors = np.array(SPANNING[name], np.uint8)
+    dark, light = colors[colors.sum(axis=1).argmin()], colors[colors.sum(axis=1).argmax()].astype(float)
+    mixes_of = [rng.dirichlet(np.full(len(colors), share), 12) @ colors for share in (0.1, 1.0)]
+    between = dark + np.linspace(0, 1, 9)[:, None] * (light - dark)
+    fields = np.rint(np.concatenate([*mixes_of, between])).astype(np.uint8)
+    image = np.repeat(np.repeat(fields[:, None, None], 64, axis=1), 64, axis=2).reshape(-1, 64, 3)
+    shown = engine.transform(image, Palette(colors), dither=dither, queue=queue)
+    means = shown.reshape(len(fields), -1, 3).mean(axis=1)
+    assert np.abs(means - fields).max() <= 3
+
+
+def test_coarse_masks_are_off_by_half_a_step(queue):
+    """Bayer's 2x2 and 4x4 have 4 and 16 thresholds."""
+    grays = np.arange(0, 256, 5, dtype=np.uint8)
+    image = np.repeat(np.repeat(grays[:, None, None], 4, axis=0), 4, axis=1).repeat(3, axis=2)
+    for name, values in (("bayer2", 4), ("bayer4", 16)):
+        shown = engine.transform(image, SPANNING["black, white and red"], dither=name, queue=queue)
+        means = shown.reshape(len(grays), 16, 3).mean(axis=1)
+        assert np.abs(means - grays[:, None]).max() <= 255 / values / 2 + 1e-9
+
+
+@pytest.mark.parametrize("name", spaces.NAMES)
+def test_grays_are_mixed_of_black_and_white(queue, name):
+    image = np.repeat(np.arange(256, dtype=np.uint8)[None, :, None], 3, axis=2).repeat(8, axis=0)
+    shown = engine.predict(image, SPANNING["pure inks"], dither="bayer8", color_space=name, queue=queue)
+    assert np.unique(shown).tolist() == [0, 1]
+
+
+def test_colors_outside_the_hull_keep_their_luma(queue):
+    image = np.full((64, 64, 3), (40, 160, 90), np.uint8)
+    shown = engine.transform(image, SPANNING["black, white and red"], dither="blue-noise", queue=queue)
+    luma = np.array([77, 150, 29]) / 256
+    assert abs(shown.reshape(-1, 3).mean(axis=0) @ luma - image[0, 0] @ luma) < 3
+
+
+@pytest.mark.parametrize("name", ["EGA 64", "grays with a gap", "four near ones"])
+def test_simplices_cover_every_color_once(rng, name):
+    space = spaces.space("srgb", False)
+    table, starts = simplices.simplices(Palette(SPANNING[name]), space)
+    points = np.c_[rng.integers(0, 256, (500, 3)), np.ones(500, np.int64)]
+    weights = np.einsum("skd,nd->nsk", table["planes"], points)
+    assert ((weights >= 0).all(axis=2).sum(axis=1) >= 1).all()
+    assert ((weights > 0).all(axis=2).sum(axis=1) <= 1).all()
+    for number, simplex in enumerate(table):
+        others = simplex["beyond"][simplex["beyond"] >= 0]
+        assert all(number in table["beyond"][other] for other in others)
+    assert all(entry in table["entries"][start] for entry, start in enumerate(starts))
 
 
 def test_bands_grids_and_device_arrays_change_nothing(queue, rng, monkeypatch):
