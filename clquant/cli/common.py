@@ -157,7 +157,7 @@ _CLUSTER = (
     "share the work out among Dask workers: local (one per device of this machine, or local:0,1 by their numbers), or "
     "a scheduler's address, such as tcp://host:8786, whose workers find the same files"
 )
-_DEVICE = "OpenCL device to use; its number, gpu, cpu, or a part of its name (clquant devices)"
+_DEVICE = "OpenCL device to use; its number, gpu, cpu, a part of its name (clquant devices), or all: every GPU"
 _ICC = "colours of a file with an ICC profile: become sRGB, or stay with the profile (default: %(default)s)"
 _PALETTE = "write the palette too: .gpl .act .pal .hex .ase .png"
 _SEED = "seed of what is random (default: 0)"
@@ -249,8 +249,10 @@ def sides(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def open_queue(args: argparse.Namespace) -> runtime.CommandQueue:
-    """Open a queue on the device that ``--device`` names, else on the default device."""
+def open_queue(args: argparse.Namespace) -> Any:
+    """Open a queue on the device that ``--device`` names, or several; else on the default device."""
+    if args.device == "all":
+        return runtime.device_queues()
     return runtime.default_queue(runtime.find_device(args.device) if args.device is not None else None)
 
 

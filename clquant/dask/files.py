@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import collections
 import copy
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
 from clquant import params
 from clquant.dask.work import client, named, release, workers
-from clquant.flow.threads import stream_by_threads
+from clquant.flow.threads import numbered, stream_by_threads
 from clquant.images.collections import Files
-from clquant.runtime import ClquantError, InvalidType, Progress, ProgressCallback
+from clquant.runtime import InvalidType, Progress, ProgressCallback
 
 # Files of a task at most, and tasks per worker at least where there are enough files.
 MOST_AT_ONCE, TASKS_PER_WORKER = 32, 8
@@ -25,17 +24,6 @@ def portions(count: int) -> list[tuple[int, int]]:
     """Return half-open ranges that divide `count` files among tasks."""
     share = max(1, min(MOST_AT_ONCE, count // (TASKS_PER_WORKER * workers())))
     return [(first, min(first + share, count)) for first in range(0, count, share)]
-
-
-def numbered(numbers: Sequence[int], work: Any, *args: Any) -> Any:
-    """Call `work` on some images of a collection; errors name an image by its number among all."""
-    # `work` is from `named`, which the client calls: there it is known what is verified.
-    try:
-        return work(*args)
-    except ClquantError as error:
-        text = re.sub(r"images\[(\d+)\]", lambda m: f"images[{numbers[min(int(m[1]), len(numbers) - 1)]}]", str(error))
-        error.args = (text, *error.args[1:])
-        raise
 
 
 def fit_many(engine: Any, images: Any, *, progress: ProgressCallback | None = None) -> list[Any]:

@@ -16,9 +16,10 @@ from dask import compute, delayed, is_dask_collection
 from clquant import flow
 from clquant import images as pictures
 from clquant.dask.chunks import checked, origins_of, placed
-from clquant.dask.files import numbered, portions
+from clquant.dask.files import portions
 from clquant.dask.sums import merged
 from clquant.dask.work import client, held, named, workers
+from clquant.flow.threads import numbered
 from clquant.images.collections import Later, expanded
 from clquant.runtime import CommandQueue, InvalidArgument, Progress, open_session
 

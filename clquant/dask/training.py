@@ -25,12 +25,17 @@ from clquant.training.shares import MERGES, Share, SharedBlocks
 # Pixels of a part, about.
 MOST_PIXELS = 1 << 29
 FEW_ANSWERS = 2  # that come to the process that trains, and are merged there
+EXCHANGE = 16  # times as long as between queues of one process does the exchange of sums between workers take
 
 
 class WorkerShares(Residents):
-    """A `Share` on each worker, of all blocks that delayed calls make there; for a ``with`` block."""
+    """A `Share` on each worker, of all blocks that delayed calls make there; for a ``with`` block.
 
-    def __init__(self, made: Sequence[Any]) -> None:
+    `work` is the products of a step, and `nbytes` the bytes of all blocks: where a step takes one device no longer than
+    the exchange of sums, and one worker has room, all blocks go there.
+    """
+
+    def __init__(self, made: Sequence[Any], work: int = 0, nbytes: int = 0) -> None:
         super().__init__(MERGES)
         self._made = persist(*made)
         self._cluster = client()
@@ -41,18 +46,21 @@ class WorkerShares(Residents):
         futures = [future for one in self._made for future in held(one)]
         wait(futures)
         places = [next(iter(self._cluster.who_has([future])[future.key]), "") for future in futures]
-        workers_there = list(dict.fromkeys(places))
-        self.owners = [workers_there.index(place) for place in places]
-        join = named(Share.joined)
+        if len(set(places)) > 1 and work:
+            busiest = max(sorted(set(places)), key=places.count)
+            if self._cluster.run(_takes_all, work, nbytes, workers=[busiest])[busiest]:
+                places = [busiest] * len(places)
+        owners = list(dict.fromkeys(places))
+        self.owners = [owners.index(place) for place in places]
         self._shares = [
             self._cluster.submit(
-                join,
+                named(Share.joined),
                 [future for future, own in zip(futures, places, strict=True) if own == place],
                 workers=[place] if place else None,
                 allow_other_workers=True,
                 pure=False,
             )
-            for place in workers_there
+            for place in owners
         ]
 
     def __enter__(self) -> WorkerShares:
@@ -90,6 +98,12 @@ class WorkerShares(Residents):
         return found
 
 
+def _takes_all(work: int, nbytes: int) -> bool:
+    """Whether this worker's device alone is as fast at steps of so many products, and has room for so many bytes."""
+    limits = open_session().limits
+    return work < EXCHANGE * limits.shared_work and nbytes < limits.global_memory // 6
+
+
 def _train(share: Share, plans: Sequence[training.Plan]) -> training.Trained:
     """Train on the blocks of one share, on this worker."""
     session = open_session()
@@ -107,7 +121,9 @@ def train(
     report: Progress,
 ) -> training.Trained:
     """Train on the shares that delayed calls make of blocks, `counts` each; steps on all blocks where these are."""
-    with WorkerShares(made) as shares:
+    numbers = sum(counts) * shape.components
+    work = numbers * max(plan.size for plan in plans) if not report.wanted else 0
+    with WorkerShares(made, work, sum(counts) * shape.nbytes) as shares:
         found = shares.train(plans) if not report.wanted else None
         if found is None:
             session = open_session(queue)

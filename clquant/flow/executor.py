@@ -12,6 +12,7 @@ from clquant.flow.file_sinks import About
 from clquant.flow.job import Map, Reduce
 from clquant.flow.local import Local
 from clquant.flow.queues import Several
+from clquant.flow.threads import VERBS
 from clquant.images import materialize
 from clquant.runtime import Progress, ProgressCallback, QueueLike, is_several, queues_of
 
@@ -85,7 +86,8 @@ def verb(method: F) -> F:
     def dispatched(*args: Any, **options: Any) -> Any:
         args = tuple(map(materialize, args))
         executor = remote_executor(*args, *options.values())
-        own = None if executor is None else executor.verbs.get(method.__qualname__)
+        verbs = executor.verbs if executor is not None else VERBS if is_several(getattr(args[0], "queue", None)) else {}
+        own = verbs.get(method.__qualname__)
         return (own or method)(*args, **options)
 
     return cast(F, dispatched)

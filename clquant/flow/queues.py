@@ -22,6 +22,8 @@ from clquant.runtime import (
     CommandQueue,
     DeviceError,
     DeviceMemoryError,
+    HostResult,
+    Limits,
     Progress,
     describe,
     open_session,
@@ -58,6 +60,11 @@ class QueueThreads:
         speeds = [max(queue.device.max_compute_units * queue.device.max_clock_frequency, 1) for queue in self._queues]
         ends = [count * part // sum(speeds) for part in itertools.accumulate(speeds)]
         return list(itertools.pairwise([0, *ends]))
+
+    def pays(self, work: int, nbytes: int) -> bool:
+        """Whether steps of so many products are shared out, or the device of the first queue has no room for bytes."""
+        limits = [Limits.of(queue.device) for queue in self._queues]
+        return work >= max(one.shared_work for one in limits) or nbytes > limits[0].global_memory // 3
 
     def submit(self, number: int, work: Callable[..., T], *given: Any) -> Future[T]:
         """Call `work` with the queue of a thread, and what is given, on that thread."""
@@ -109,16 +116,20 @@ class Several:
             if sink is not None:
                 sink.open(shape, np.dtype(dtype))
                 cuts = [cut for cut in cuts if not sink.has(-(-cut.row1 // job.block[0]))]
-            result = np.empty(shape, dtype) if sink is None else sink.target
+            result = HostResult(open_session(self._queues), shape, dtype).array() if sink is None else sink.target
 
             def step(queue: CommandQueue, cut: Cut, part: Picture) -> tuple[int, int, npt.NDArray[Any] | None]:
                 high = job.block[0]
                 begin, end = cut.row0 // high, -(-cut.row1 // high)
-                made = in_bands(open_session(queue), part, job, Progress(None))
-                rows = made[begin - cut.first // high : end - cut.first // high]
-                if sink is None:
-                    result[begin:end] = rows
-                return begin, end, None if sink is None else rows
+                session, skipped = open_session(queue), begin - cut.first // high
+                own = None if sink is not None else result[begin:end]
+                room = None if own is None else HostResult(session, own.shape, dtype, own)
+                made = in_bands(session, part, job, Progress(None), room)
+                if sink is not None:
+                    return begin, end, made[skipped : skipped + end - begin]
+                if not np.may_share_memory(made, result):
+                    result[begin:end] = made[skipped : skipped + end - begin]
+                return begin, end, None
 
             for begin, end, rows in self._run(picture, cuts, step, report):
                 if sink is not None and rows is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import wait
 from typing import Any
@@ -58,7 +59,19 @@ class OnQueues(Residents):
         self._threads = threads
         self._states = threads.each(make)
 
-    def _answers(self, method: str, args: Sequence[Any]) -> Any:
+    def call(self, method: str, *args: Any) -> Any:
+        """See `Residents`; the threads merge answers in pairs."""
+        answers, merge = self._answers(method, args), self._merges[method]
+        while len(answers) > 1:
+            pairs = itertools.zip_longest(answers[::2], answers[1::2])
+            futures = [
+                self._threads.submit(number, lambda _, a=one, b=other: a if b is None else merge(a, b))
+                for number, (one, other) in enumerate(pairs)
+            ]
+            answers = [future.result() for future in futures]
+        return answers[0]
+
+    def _answers(self, method: str, args: Sequence[Any]) -> list[Any]:
         return self._threads.each(lambda number, _: getattr(self._states[number], method)(*args))
 
     def call_some(self, method: str, given: Mapping[int, Any]) -> Sequence[Any]:

@@ -40,16 +40,18 @@ _MOST_OF_CHUNKS = 1 << 28  # of rows that are whole chunks of a store, which rea
 
 
 @contextlib.contextmanager
-def rows_of(source: RowSource, queue: QueueLike, memory: int) -> Iterator[Any]:
-    """Open rows for training and searching: `HeldRows` of one queue, `SharedRows` of several."""
+def rows_of(source: RowSource, queue: QueueLike, memory: int, size: int) -> Iterator[Any]:
+    """Open rows for training and searching by so many codewords: `HeldRows` of one queue, `SharedRows` of several."""
     elsewhere = source.spread(queue)
     if elsewhere is not None:
         yield elsewhere
         return
     if is_several(queue) and not source.is_on_device and source.count >= len(queues_of(queue)):
         with QueueThreads(queues_of(queue)) as threads, contextlib.ExitStack() as stack:
-            yield SharedRows(source, queue, memory, threads, stack)
-        return
+            numbers = source.count * source.components
+            if threads.pays(numbers * size, 2 * numbers):
+                yield SharedRows(source, queue, memory, threads, stack)
+                return
     with _held_rows(source, queue, memory) as held:
         yield held
 

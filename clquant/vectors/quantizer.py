@@ -147,7 +147,7 @@ class VectorQuantizer(RowQuantizer):
             words, steps = self._words, self.n_iter_ + 1
         source = self._given(X)
         weights = row_weights(sample_weight, source.count)
-        with self._rows(source) as rows:
+        with self._rows(source, len(self._words)) as rows:
             totals = rows.totals(self._fixed, weights, words)
         self._totals = totals + getattr(self, "_totals", np.uint64(0))
         counts = self._totals[:, -1:]
@@ -223,7 +223,7 @@ class VectorQuantizer(RowQuantizer):
             As `predict`.
         """
         source = self._given(X)
-        with self._rows(source) as rows:
+        with self._rows(source, len(self._words)) as rows:
             return rows.distances(self, self._fixed, self._words)
 
     def inverse_transform(self, labels: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -257,7 +257,7 @@ class VectorQuantizer(RowQuantizer):
         return rows
 
     def _nearest(self, source: RowSource) -> Labels:
-        with self._rows(source) as rows:
+        with self._rows(source, len(self._words)) as rows:
             return rows.nearest(self, self._fixed, self._words)
 
     def _squared_error(self, source: RowSource, sample_weight: Any) -> float:
@@ -266,12 +266,14 @@ class VectorQuantizer(RowQuantizer):
 
     def _error(self, source: RowSource, weights: npt.NDArray[np.uint16] | None) -> int:
         """The weighted sum of squared distances of whole numbers to the nearest codewords."""
-        with self._rows(source) as rows:
+        with self._rows(source, len(self._words)) as rows:
             return rows.error(self, self._fixed, self._words, weights)
 
-    def _rows(self, source: RowSource, memory: int | None = None) -> contextlib.AbstractContextManager[HeldRows]:
+    def _rows(
+        self, source: RowSource, size: int, memory: int | None = None
+    ) -> contextlib.AbstractContextManager[HeldRows]:
         """Open rows for training and searching, on the device or on the workers of a cluster."""
-        return rows_of(source, self.queue, lazy.memory_bytes(memory))
+        return rows_of(source, self.queue, lazy.memory_bytes(memory), size)
 
     def _fit(self, source: RowSource, sample_weight: Any, progress: ProgressCallback | None, memory: int) -> None:
         size = params.integer("n_codewords", self.n_codewords, 1, MAX_CODEBOOK)
@@ -283,7 +285,7 @@ class VectorQuantizer(RowQuantizer):
         rounds, steps = params.integer("refine", self.refine, 0, 1000), params.integer("max_iter", self.max_iter, 1)
         kind = params.choice("init", self.init, STARTS) if isinstance(self.init, str) else None
         scale = None if self.scale is None else checked_scale(self.scale)
-        with self._rows(source, memory) as rows:
+        with self._rows(source, size, memory) as rows:
             fixed = fixed_point(source, weights is not None, metric == "cosine", scale, rows.ends)
             if kind is None:
                 plans = [Plan(size, self._start(fixed, size, source.components), steps, 0, seed)]

@@ -56,15 +56,28 @@ def fit_codebook(
     session = open_session(codec.queue, device_arrays(pictures))
     if any(picture.lazy is not None for picture in pictures):
         return training.train(session, _in_turn(session, pictures, weights, shape), [plan], reporter), shape
-    queues = queues_of(codec.queue) if is_several(codec.queue) else []
-    least = min((open_session(queue).limits.shared_pixels for queue in queues), default=0)
-    if queues and sum(p.pixels for p in pictures) >= len(queues) * least and not device_arrays(pictures):
-        with QueueThreads(queues) as threads:
+    pixels = sum(p.pixels * p.channels for p in pictures)
+    if is_several(codec.queue) and not device_arrays(pictures):
+        with QueueThreads(queues_of(codec.queue)) as threads:
+            if not threads.pays(pixels * plan.size, pixels):
+                return _on_one(session, pictures, weights, shape, plan, reporter), shape
             blocks = _on_queues(session, threads, pictures, weights, shape)
             return training.train(session, blocks, [plan], reporter), shape
+    return _on_one(session, pictures, weights, shape, plan, reporter), shape
+
+
+def _on_one(
+    session: Session,
+    pictures: Sequence[Picture],
+    weights: Weights,
+    shape: BlockShape,
+    plan: training.Plan,
+    reporter: Progress,
+) -> training.Trained:
+    """Train on blocks that one device holds."""
     with session.scope() as scope:
-        whole = BlockSet.of_pictures(session, scope, pictures, weights, shape)
-        return training.train(session, whole, [plan], reporter), shape
+        blocks = BlockSet.of_pictures(session, scope, pictures, weights, shape)
+        return training.train(session, blocks, [plan], reporter)
 
 
 def _read(given: Any, memory: int) -> list[Picture]:

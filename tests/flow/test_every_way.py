@@ -70,7 +70,7 @@ def test_lazily_in_small_parts_with_progress(
 
 @pytest.mark.parametrize(("engine", "verb"), VERBS)
 def test_on_several_queues(engine: str, verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CLQUANT_LIMITS", "shared_pixels=500")
+    monkeypatch.setenv("CLQUANT_LIMITS", "shared_pixels=500,shared_work=1")
     queue = runtime.default_queue()
     queues = [queue, runtime.sibling_queue(queue)]
     assert same(comparable(call_of(engine, verb, queues)(given_to(engine, verb))), expected(engine, verb))

@@ -20,7 +20,7 @@ POCL_MEMORY_VARIABLE = "POCL_MEMORY_LIMIT"
 CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 # Every device has some of these; OpenCL's embedded profile asks for 1 KiB of local memory, and more for buffers.
 _AT_LEAST = {"work_group": 1, "local_memory": 1 << 10, "max_alloc": 16, "global_memory": 16, "compute_units": 1}
-_AT_LEAST |= {"shared_pixels": 1}
+_AT_LEAST |= {"shared_pixels": 1, "shared_work": 1}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,10 @@ class Limits:
     is_pocl: bool
     compute_capability: int  # of an NVIDIA device, ten times major plus minor (90 for 9.0); 0 elsewhere
     unified_memory: bool  # whether host and device share memory, so that buffers may wrap host arrays
-    shared_pixels: int = 1 << 22  # least pixels of a portion that one of several queues takes
+    # from which work is shared out among several queues: pixels of a portion, and products of a training step, less of
+    # which take a device no longer than the exchange of sums
+    shared_pixels: int = 1 << 24
+    shared_work: int = 1 << 40
 
     @classmethod
     def of(cls, device: cl.Device) -> Limits:
@@ -74,6 +77,7 @@ class Limits:
             is_pocl=platform == PLATFORM,
             compute_capability=_compute_capability(device, extensions),
             unified_memory=bool(device.type & cl.device_type.CPU) or bool(device.host_unified_memory),
+            shared_work=1 << 32 if on_host else 1 << 40,
         )
 
     def has_lanes(self) -> bool:

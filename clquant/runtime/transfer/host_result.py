@@ -24,18 +24,26 @@ SMALLEST_WRITTEN = 1 << 18
 
 
 class HostResult:
-    """A new array on the host for the result of one job.
+    """An array on the host, by default a new one, for the result of one job.
 
     Where its memory is page-locked (see `clquant.runtime.memory.pinned`), bands are copied into it without waiting.
     Kernels of CPUs write into it, where they are given a buffer of `room`.
     """
 
-    def __init__(self, session: Session, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
+    def __init__(
+        self,
+        session: Session,
+        shape: tuple[int, ...],
+        dtype: npt.DTypeLike,
+        array: npt.NDArray[Any] | None = None,
+    ) -> None:
         self._session = session
         self._copies: list[cl.Event] = []
         self._rooms: list[cl.Buffer] = []
         limits, nbytes = session.limits, math.prod(shape) * np.dtype(dtype).itemsize
-        if self.in_place(limits, nbytes):
+        if array is not None:
+            self._array, self._pinned = array, session.is_pinned(array)
+        elif self.in_place(limits, nbytes):
             self._array, self._pinned = aligned_empty(shape, dtype, HOST_ALIGNMENT), False
         else:
             self._array, self._pinned = new_host_array(session.queue, limits, shape, dtype)
