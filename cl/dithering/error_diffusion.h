@@ -29,7 +29,7 @@
 int nearest_entry(int4 point, int4 color, SEARCH_PARAMETERS)
 {
     const int at[4] = {point.x, point.y, point.z, point.w};
-    return (int)nearest_in_lanes(at, 1, packed_color(color), spans[cell_of(point, grid, shift)], blocks);
+    return (int)nearest_in_lanes(at, 1, packed_color(color), spans[cell_of(point, color, grid, shift)], blocks);
 }
 #elif SEARCH == IN_TABLE
 #include "mapping/nearest.h"
@@ -91,14 +91,18 @@ Entries entries_from(ENTRIES first, int n_entries)
 #define DIFFUSION_PARAMETERS                                                                                           \
     CHOICE_PARAMETERS, __global const Error *entries, __global const Sample *image, __global INDEX *output
 
-/* The entry chosen for a pixel's colour, and the error. Pixels of alpha 0 have no error and take none. */
+/* The entry chosen for a pixel's colour, and the error. Pixels of alpha 0 have no error and take none; opaque ones have
+ * and take none of alpha. */
 int choose(CHOICE_PARAMETERS, const Entries *entries, int4 color, int4 sum, int4 *error)
 {
     *error = 0;
     if (is_transparent(color, transparent, missing))
         return max(transparent, 0);
     const int4 own = PLAIN_ERRORS ? color : space_coordinates(color, tables);
-    const int4 value = clamp(own + strength * sum / (256 * DIVISOR), (int4)(0), extent);
+    int4 value = clamp(own + strength * sum / (256 * DIVISOR), (int4)(0), extent);
+#if SPACE_ALPHA
+    value.w = color.w == WHITE ? own.w : value.w;
+#endif
     const int4 point = PLAIN_ERRORS ? space_coordinates(value, tables) : value;
 #if SEARCH == OF_FEW
     /* the nearest with the penalty is the nearest without it, unless that is a speck */

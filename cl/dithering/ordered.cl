@@ -12,6 +12,8 @@
  * A speck (dithering/reach.h) that is the nearest entry gives way as there, and where a is none, b is one only if
  * f |b - a|_G^2, what the mix gains over f, is above PENALTY.
  *
+ * Where the colour and a are opaque, b is.
+ *
  * Of the two, the lighter one stands where the mask's threshold is below its share, so that pixels in which a and b
  * change roles use the mask alike. The thresholds are (t + 1/2) / n for mask values t = 0..n - 1.
  *
@@ -48,6 +50,7 @@ Second second_of(int4 point, int4 color, int first, __global const int4 *points,
 {
     const int most = gap(color, colors[first]) > speck ? INT_MAX : speck;
     const int4 error = point - points[first];
+    const int is_opaque = color.w == WHITE && colors[first].w == WHITE;
     long least = LONG_MAX, share = 0;
     Second second = {first, 0};
     mixes += NEIGHBOURS * first;
@@ -56,7 +59,9 @@ Second second_of(int4 point, int4 color, int first, __global const int4 *points,
         const long f = ((long)error.x * mix.weights.x + (long)error.y * mix.weights.y + (long)error.z * mix.weights.z +
                         (long)error.w * mix.weights.w) /
                        256;
-        if (f <= 0 || (min(f, 65536L) * mix.square < PENALTY * 65536L && gap(color, colors[mix.entry]) > most))
+        if (f <= 0 || (is_opaque && colors[mix.entry].w < WHITE))
+            continue;
+        if (min(f, 65536L) * mix.square < PENALTY * 65536L && gap(color, colors[mix.entry]) > most)
             continue;
         const long h = f / 256;
         const long cost =

@@ -76,9 +76,9 @@ typedef struct {
     INDEX above;
 } Answer;
 
-/* The answer for a colour whose first entry has the gap `off` to it. */
-Answer answer_of(int4 error, int4 color, int first, int off, __global const Mixes *mixes, int speck, int values,
-                 int strength)
+/* The answer for a colour whose first entry has the gap `off` to it; is_opaque: both are. */
+Answer answer_of(int4 error, int4 color, int first, int is_opaque, int off, __global const Mixes *mixes, int speck,
+                 int values, int strength)
 {
     const int errors[4] = {error.x, error.y, error.z, error.w};
     int8 share[BLOCKS];
@@ -91,6 +91,9 @@ Answer answer_of(int4 error, int4 color, int first, int off, __global const Mixe
             const int8 is_small = convert_int8((gain - PENALTY * 65536L) >> 63L);
             share[b] = ((speck - gaps(color, mixes + b)) & is_small) < 0 ? 0 : share[b];
         }
+#if SPACE_ALPHA
+        share[b] = is_opaque && as_int8(mixes[b].values >> 24) < WHITE ? 0 : share[b];
+#endif
         const long8 order = convert_long8(share[b]) > 0 ? costs(share[b], mixes + b, LANES * b) : (long8)LONG_MAX;
         cost = order < cost ? order : cost;
     }
@@ -154,13 +157,13 @@ void answer(const uint *keys, uint n, __global uint *memo, int bits, __global co
         const int4 p = (int4)(point[0][i], point[1][i], point[2][i], point[3][i]);
         __global uint *entry = memo + memo_slot(keys[i], bits);
         entry[0] = keys[i];
+        const int is_opaque = color.w == WHITE && colors[first[i]].w == WHITE;
         *(__global Known *)(entry + 1) =
 #if SIMPLICES
-            color.w == WHITE
-                ? mixture_of(point_to_mix(p, points[first[i]], strength), &at, points, simplices, values)
-                :
+            color.w == WHITE ? mixture_of(point_to_mix(p, points[first[i]], strength), &at, points, simplices, values) :
 #endif
-                known_of(answer_of(p - points[first[i]], color, first[i], off[i], mixes, speck, values, strength));
+                             known_of(answer_of(p - points[first[i]], color, first[i], is_opaque, off[i], mixes, speck,
+                                                values, strength));
     }
 }
 

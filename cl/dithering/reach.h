@@ -33,6 +33,9 @@ int entry_of_few(int4 point, int4 color, REACH_POINTS points, int n_entries, int
     return best & 255;
 }
 
+/* Added to the squared distances of specks that opaque colours do not take, unless there is no other entry. */
+#define BARRED (MAX_SQUARED / 4)
+
 /* What a pixel shows in place of a speck: the entry nearest to a point with the penalty, the lowest of equals. All are
  * compared only where a speck may win. */
 int entry_in_reach(int4 point, int4 color, REACH_POINTS points, __global const int4 *colors,
@@ -60,7 +63,10 @@ int entry_in_reach(int4 point, int4 color, REACH_POINTS points, __global const i
     if (least < PENALTY)
         return nearest;
     for (int i = 0; i < n_entries; i++) {
-        const Squared other = squared(point - convert_int4(points[i])) + PENALTY;
+        Squared other = squared(point - convert_int4(points[i])) + PENALTY;
+#if SPACE_ALPHA
+        other += color.w == WHITE && colors[i].w < WHITE ? BARRED : 0;
+#endif
         if (other < least || (other == least && i < nearest)) {
             least = other;
             nearest = i;

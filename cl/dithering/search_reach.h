@@ -7,9 +7,9 @@
 #include "mapping/within.h"
 
 /* What a pixel takes in place of a speck, which costs `penalty` more. point: -2 times the point to which `best` is
- * nearest, with the score `least`; barred: an entry that is not to be taken, or -1. */
+ * nearest, with the score `least`. */
 int entry_in_reach(int4 color, float4 point, __global const float4 *entries, __global const float *norms, int n_entries,
-                   int barred, __global const uint *within, int best, float least, float penalty)
+                   __global const uint *within, int best, float least, float penalty)
 {
     const int words = WORDS_OF(n_entries);
     least += penalty;
@@ -21,7 +21,7 @@ int entry_in_reach(int4 color, float4 point, __global const float4 *entries, __g
 #if DIMS == 4
             score += e.w * point.w;
 #endif
-            if (j != barred && (score < least || (score == least && j < best))) {
+            if (score < least || (score == least && j < best)) {
                 least = score;
                 best = j;
             }

@@ -58,18 +58,17 @@ __kernel void begin_search(__global const uchar *pixels, uint columns, uint rows
 
 /* Decides all pixels of one phase from the same errors.
  * NDRange: 2-D, cells across by cells down from first_row on, a work-item per cell. entries (colors + 1, 4) float:
- * coordinates, of the last one 0; norms (colors) float: their squared lengths, very large for an entry that is not to
- * be taken; transparent: the entry that opaque pixels do not take, or -1; taps (n_taps) int2 from first_tap: where an
+ * coordinates, of the last one 0; norms (2, colors) float: their squared lengths, very large for an entry that is not to
+ * be taken, then those for opaque pixels; taps (n_taps) int2 from first_tap: where an
  * error lies relative to the cell in the first of a channel's planes, and its weight, whose sum over all taps times
  * the error is C*e; read, write: the planes of the phase before and after; phase: that of state; shift: log2 C(0).
  * pixels (picture's rows, width, CHANNELS) uchar, palette (colors) int4 8-bit values; within, speck, penalty: where
  * BOUNDED, those of dithering/search_reach.h. */
 __kernel void toggle_phase(__global float *errors, __global int *state, __global const float4 *entries,
-                           __global const float *norms, int colors, int transparent, __global const int2 *taps,
-                           uint first_tap, uint n_taps, uint read, uint write, uint phase, int shift, uint columns,
-                           uint first_row, uint rows, uint stride, ulong plane, __global const uchar *pixels,
-                           uint width, __global const int4 *palette, __global const uint *within, int speck,
-                           float penalty)
+                           __global const float *norms, int colors, __global const int2 *taps, uint first_tap,
+                           uint n_taps, uint read, uint write, uint phase, int shift, uint columns, uint first_row,
+                           uint rows, uint stride, ulong plane, __global const uchar *pixels, uint width,
+                           __global const int4 *palette, __global const uint *within, int speck, float penalty)
 {
     const uint x = (uint)get_global_id(0), y = first_row + (uint)get_global_id(1);
     if (x >= columns || y >= rows)
@@ -97,7 +96,7 @@ __kernel void toggle_phase(__global float *errors, __global int *state, __global
     const float4 shown = entries[before & INDEX_MASK];
     const int4 wanted = convert_int4(shown) - ((convert_int4(gathered) + (1 << shift >> 1)) >> shift);
     const float4 point = -2.0f * convert_float4(clamp(wanted, (int4)(-FARTHEST), (int4)(FARTHEST)));
-    const int barred = before & OPAQUE ? transparent : -1;
+    norms += before & OPAQUE ? colors : 0;
     int best = 0;
     float least = FLT_MAX;
 #pragma unroll 8
@@ -107,7 +106,7 @@ __kernel void toggle_phase(__global float *errors, __global int *state, __global
 #if DIMS == 4
         score += e.w * point.w;
 #endif
-        if (score < least && j != barred) {
+        if (score < least) {
             least = score;
             best = j;
         }
@@ -116,7 +115,7 @@ __kernel void toggle_phase(__global float *errors, __global int *state, __global
 #if BOUNDED
     const int4 color = load_pixel(pixels, (size_t)(4 * y + phase / 4) * width + 4 * x + phase % 4);
     if (gap(color, palette[best]) > speck)
-        best = entry_in_reach(color, point, entries, norms, colors, barred, within, best, least, penalty);
+        best = entry_in_reach(color, point, entries, norms, colors, within, best, least, penalty);
 #endif
     const float4 change = entries[best] - shown;
     written[0] = old[0] + change.x;

@@ -10,11 +10,10 @@
  * groups between their margins. All else as in search_steps.cl. */
 __kernel void toggle_phase(__global float *restrict errors, __global int *restrict state,
                            __global const float4 *restrict entries, __global const float *restrict norms, int colors,
-                           int transparent, __global const int2 *restrict taps, uint first_tap, uint n_taps, uint read,
-                           uint write, uint phase, int shift, uint columns, uint first_row, uint rows, uint stride,
-                           ulong plane, __global const uchar *restrict pixels, uint width,
-                           __global const int4 *restrict palette, __global const uint *restrict within, int speck,
-                           float penalty)
+                           __global const int2 *restrict taps, uint first_tap, uint n_taps, uint read, uint write,
+                           uint phase, int shift, uint columns, uint first_row, uint rows, uint stride, ulong plane,
+                           __global const uchar *restrict pixels, uint width, __global const int4 *restrict palette,
+                           __global const uint *restrict within, int speck, float penalty)
 {
     const uint group = (uint)get_global_id(0), y = first_row + (uint)get_global_id(1);
     if (group * LANES >= columns || y >= rows)
@@ -58,7 +57,7 @@ __kernel void toggle_phase(__global float *restrict errors, __global int *restri
         score += point[3] * e.w;
 #endif
         int16 better = score < least;
-        if (j == transparent)
+        if (norms[colors + j] != norms[j])
             better &= (before & OPAQUE) == 0;
         least = better ? score : least;
         best = better ? (int16)j : best;
@@ -79,9 +78,8 @@ __kernel void toggle_phase(__global float *restrict errors, __global int *restri
         if (gap(color, palette[indices[i]]) <= speck)
             continue;
         const float4 wanted = (float4)(points[0][i], points[1][i], points[2][i], points[3][i]);
-        const int barred = was & OPAQUE ? transparent : -1;
-        indices[i] =
-            entry_in_reach(color, wanted, entries, norms, colors, barred, within, indices[i], leasts[i], penalty);
+        __global const float *own = norms + (was & OPAQUE ? colors : 0);
+        indices[i] = entry_in_reach(color, wanted, entries, own, colors, within, indices[i], leasts[i], penalty);
     }
     best = vload16(0, indices);
 #endif

@@ -17,10 +17,9 @@
  * starts[cell] of list.
  * NDRange: 1-D, a work-group per cell; its work-items share the parent's list in runs.
  * points (k, 4) int; extent: largest coordinate of each axis; shift: log2 of a cell's side.
- * parent_starts, parent_list, parent_grid: the lists of a grid whose cells are 2^parent_step times as long; with
- * parent_step 0 all k entries are tried. counts (cells) uint; starts (cells + 1) uint; list ushort.
+ * parent_starts, parent_list, parent_grid: the lists of a grid whose cells are 2^parent_step times as long. counts (cells) uint; starts (cells + 1) uint; list ushort.
  * found, least: a uint and a Squared a work-item. */
-__kernel void list_candidates(__global const int4 *points, int k, int4 extent, int4 grid, int shift, int4 parent_grid,
+__kernel void list_candidates(__global const int4 *points, int4 extent, int4 grid, int shift, int4 parent_grid,
                               int parent_step, __global const uint *parent_starts, __global const ushort *parent_list,
                               int fill, __global uint *counts, __global const uint *starts, __global ushort *list,
                               __local uint *found, __local Squared *least)
@@ -29,17 +28,11 @@ __kernel void list_candidates(__global const int4 *points, int k, int4 extent, i
     const uint lid = get_local_id(0);
     const uint size = get_local_size(0);
     const int4 at = place_of(cell, grid);
-    const int4 low = at << shift;
+    const int4 low = min(at << shift, extent);
     const int4 high = min(low + ((1 << shift) - 1), extent);
 
-    uint first = 0;
-    uint end = (uint)k;
-    if (parent_step) {
-        const int4 above = at >> parent_step;
-        const int parent = ((above.w * parent_grid.z + above.z) * parent_grid.y + above.y) * parent_grid.x + above.x;
-        first = parent_starts[parent];
-        end = parent_starts[parent + 1];
-    }
+    const int parent = parent_of(at, grid, parent_grid, parent_step);
+    const uint first = parent_starts[parent], end = parent_starts[parent + 1];
     const uint run = (end - first + size - 1) / size;
     const uint begin = min(end, first + lid * run);
     const uint stop = min(end, begin + run);
@@ -47,7 +40,7 @@ __kernel void list_candidates(__global const int4 *points, int k, int4 extent, i
     Squared nearest = MAX_SQUARED;
     uint pivot = 0;
     for (uint j = begin; j < stop; j++) {
-        const uint index = parent_step ? parent_list[j] : j;
+        const uint index = parent_list[j];
         const Squared distance = squared(2 * points[index] - low - high);
         pivot = distance < nearest ? index : pivot;
         nearest = min(nearest, distance);
@@ -69,7 +62,7 @@ __kernel void list_candidates(__global const int4 *points, int k, int4 extent, i
 
     uint near = 0;
     for (uint j = begin; j < stop; j++)
-        near += is_near(points[parent_step ? parent_list[j] : j], low, high, at_low, at_high);
+        near += is_near(points[parent_list[j]], low, high, at_low, at_high);
     found[lid] = near;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (fill) {
@@ -77,7 +70,7 @@ __kernel void list_candidates(__global const int4 *points, int k, int4 extent, i
         for (uint i = 0; i < lid; i++)
             out += found[i];
         for (uint j = begin; j < stop; j++) {
-            const uint index = parent_step ? parent_list[j] : j;
+            const uint index = parent_list[j];
             if (is_near(points[index], low, high, at_low, at_high))
                 list[out++] = (ushort)index;
         }

@@ -10,6 +10,15 @@ int is_near(int4 p, int4 low, int4 high, Squared4 at_low, Squared4 at_high)
     return lead.x + lead.y + lead.z + lead.w >= 0;
 }
 
+/* The number of the cell that holds another of a grid whose cells are 2^step times as long. The last layer of both is
+ * that of opaque colours, if alpha is an axis. */
+int parent_of(int4 at, int4 grid, int4 parent_grid, int step)
+{
+    int4 above = at >> step;
+    above.w = at.w == grid.w - 1 ? parent_grid.w - 1 : above.w;
+    return ((above.w * parent_grid.z + above.z) * parent_grid.y + above.y) * parent_grid.x + above.x;
+}
+
 /* Where a cell is in its grid. */
 int4 place_of(int cell, int4 grid)
 {

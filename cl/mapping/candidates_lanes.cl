@@ -4,6 +4,7 @@
  */
 
 #include "common/compile_hints.h"
+#include "mapping/candidates.h"
 
 #define LANES 8
 #define BLOCK (PLANES * LANES)
@@ -108,18 +109,11 @@ __kernel SMALL void list_candidates(__global const uint2 *parent_spans, __global
     const int cell = (int)get_global_id(0);
     if (cell >= grid.x * grid.y * grid.z * grid.w)
         return;
-    int4 at;
-    at.x = cell % grid.x;
-    at.y = cell / grid.x % grid.y;
-    at.z = cell / (grid.x * grid.y) % grid.z;
-    at.w = cell / (grid.x * grid.y * grid.z);
-    const int4 low = at << shift;
+    const int4 at = place_of(cell, grid), low = min(at << shift, extent);
     Box box;
     vstore4(low, 0, box.low);
     vstore4(min(low + ((1 << shift) - 1), extent), 0, box.high);
-    const int4 above = at >> parent_step;
-    const int parent = ((above.w * parent_grid.z + above.z) * parent_grid.y + above.y) * parent_grid.x + above.x;
-    const uint2 span = parent_spans[parent];
+    const uint2 span = parent_spans[parent_of(at, grid, parent_grid, parent_step)];
     __global const short *given = parent_lists + (size_t)span.x * BLOCK;
 
     int doubled[4];

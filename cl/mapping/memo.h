@@ -26,12 +26,12 @@ void find_cells(const uint *keys, uint n, __global const int *tables, int4 grid,
                 uint *cells)
 {
     for (uint i = 0; i < n; i++) {
-        const int4 point = space_coordinates(unpacked_color(keys[i]), tables);
+        const int4 color = unpacked_color(keys[i]), point = space_coordinates(color, tables);
         points[0][i] = point.x;
         points[1][i] = point.y;
         points[2][i] = point.z;
         points[3][i] = point.w;
-        cells[i] = (uint)cell_of(point, grid, shift);
+        cells[i] = (uint)cell_of(point, color, grid, shift);
     }
 }
 

@@ -2,7 +2,8 @@
  *
  * The nearest entry is the one of the least squared distance in the space of common/color_spaces.h; among those the one
  * of the least squared distance of the plain 8-bit values (so a colour that is in the palette is always kept, also
- * where the space maps two colours to one point); among those the lowest index.
+ * where the space maps two colours to one point); among those the lowest index. Opaque colours take opaque entries alone,
+ * if there are any.
  *
  * With CITY_BLOCK the nearest entry is the one of the least sum of absolute differences in the space instead; candidate
  * lists do not hold for it, so all entries are in one cell.
@@ -14,7 +15,7 @@
  * Every such kernel begins with the same arguments (Mapper.arguments of clquant/mapping/nearest.py):
  *   tables (Space.tables()) int; points (k, 4) int coordinates and colors (k, 4) int 8-bit values of the palette;
  *   starts (cells + 1) uint into list, list (starts[cells]) ushort: each cell's candidates, ascending, from
- *   mapping/candidates.cl, or all entries in one cell; grid: cells along each axis; shift: log2 of a cell's side;
+ *   mapping/candidates.cl, or all entries in one cell (with alpha in two); grid: cells along each axis; shift: log2 of a cell's side;
  *   transparent: first entry of alpha 0 or -1; missing (1) int: set to 1 where that entry is wanting.
  */
 #include "common/color_spaces.h"
@@ -130,10 +131,14 @@ int is_transparent(int4 color, int transparent, __global int *missing)
     return 0;
 }
 
-/* The cell of a point, whose coordinates are within the extent. */
-int cell_of(int4 point, int4 grid, int shift)
+/* The cell of a colour's point, whose coordinates are within the extent. Where alpha is an axis the last layer is that of
+ * opaque colours, and lists opaque entries. */
+int cell_of(int4 point, int4 color, int4 grid, int shift)
 {
-    const int4 at = point >> shift;
+    int4 at = point >> shift;
+#if SPACE_ALPHA
+    at.w = color.w == WHITE ? grid.w - 1 : at.w;
+#endif
     return ((at.w * grid.z + at.z) * grid.y + at.y) * grid.x + at.x;
 }
 
@@ -141,7 +146,7 @@ int cell_of(int4 point, int4 grid, int shift)
 int nearest_to_color(int4 point, int4 color, __global const int4 *points, __global const int4 *colors,
                      __global const uint *starts, __global const ushort *list, int4 grid, int shift)
 {
-    const int cell = cell_of(point, grid, shift);
+    const int cell = cell_of(point, color, grid, shift);
     const uint end = starts[cell + 1];
     uint j = starts[cell];
     if (end - j == 1)

@@ -64,10 +64,13 @@ class SearchPalette:
         if space.alpha:
             clear = np.flatnonzero(palette.rgba()[:, 3] == 0)
             norms[clear[1:]] = NEVER
+        # Opaque pixels take opaque entries, if there are any, and no clear one.
+        alpha = palette.rgba()[:, 3]
+        of_opaque = np.where(alpha < 255 if (alpha == 255).any() else alpha == 0, NEVER, norms)
         entries = np.zeros((self.count + 1, 4), np.float32)
         entries[:-1, : space.dims] = points
         self.entries = scope.copy_of(entries)
-        self.norms = scope.copy_of(norms)
+        self.norms = scope.copy_of(np.concatenate([norms, of_opaque]).astype(np.float32))
         self.tables = scope.copy_of(space.tables())
         self.matrix = scope.copy_of(opponent.matrix(space, chroma))
         self.missing = scope.zeros(4)
@@ -112,7 +115,6 @@ class ToggleSearch:
             "state": self.state,
             "stride": np.uint32(layout.stride),
             "plane": np.uint64(layout.plane),
-            "transparent": np.int32(palette.transparent),
         }
 
     @property
@@ -131,6 +133,7 @@ class ToggleSearch:
         """Queue a kernel with a work-item per pixel of so many rows."""
         kernel = self._session.program(PORTABLE.file, **self._constants).kernel(kernel_name)
         own |= {"columns": np.uint32(self.layout.columns), "rows": np.uint32(rows), **self._cells}
+        own["transparent"] = np.int32(self._palette.transparent)
         self._session.launch(kernel, (self.layout.columns, rows), self._group(kernel), **own)
 
     def begin(self, pixels: Buffer, channels: int, start: Buffer | None = None) -> None:

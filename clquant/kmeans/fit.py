@@ -22,6 +22,8 @@ from clquant.kmeans.params import CUT, INITS, KMeansParams
 from clquant.kmeans.points import Points
 from clquant.kmeans.seeding import Sketcher, random_points, sampled_start
 from clquant.kmeans.swaps import MAX_SWAPPED
+from clquant.palette.host_clusters import sample_of
+from clquant.palette.opaque_entries import settle_opaque
 from clquant.runtime import Progress, Scope, Session
 
 # A start: its name or its colours, its number, and how many centers it has.
@@ -117,7 +119,8 @@ class Fit:
         if best is not None:
             self.progress.report(1, 1)
             # None at all for a picture without a visible pixel.
-            return as_rgba(best), functools.partial(measure, best) if len(best) else _known(0.0), 0
+            best = self._settle(as_rgba(best), counts, space)
+            return best, functools.partial(measure, best) if len(best) else _known(0.0), 0
         found, inertias = self._ends(last, sets, k)
         if not inertias:
             colors, steps = found[0]
@@ -185,11 +188,20 @@ class Fit:
             from clquant.kmeans.restricted import RestrictedLloyd
 
             restricted = RestrictedLloyd(lloyd, pinned, self.params.display, *sets.counts.to_host(self.session))
-            colors = restricted.run(max_iter)
+            colors = self._settle(restricted.run(max_iter), sets.counts, points.space)
+            colors[len(pinned) :] = self.params.display.nearest(as_rgba(colors))[len(pinned) :, : colors.shape[1]]
             return colors, steps + restricted.steps
         colors = points.space.colors((lloyd.get_centers() + points.scale // 2) // points.scale)
         colors[: len(pinned)] = pinned[:, : colors.shape[1]]
-        return colors, steps
+        return self._settle(colors, sets.counts, points.space), steps
+
+    def _settle(self, colors: npt.NDArray[np.uint8], counts: ColorCounts, space: Space) -> npt.NDArray[np.uint8]:
+        """Colours with opaque ones for opaque pixels."""
+        if not counts.partial:
+            return colors
+        found, times = counts.to_host(self.session)
+        which, weights = sample_of(times, self.params.seed)
+        return settle_opaque(colors, len(self._pinned), space.coordinates(found[which]), weights, space)
 
     def _tries(self, k: int, n: int) -> list[Try]:
         """All that k colours of n distinct ones start from, in order."""

@@ -31,10 +31,6 @@ MOST_CANDIDATES = 1 << 26
 CELL_GROUP = 256
 ENTRIES_PER_ITEM = 4
 
-FAR = {8: 4095, 16: 2**19 - 1}
-"""Coordinates of entries that are not listed, by bits of the values: beyond every space's extent, and 4 (2 FAR)^2 is
-below 2^31 and 2^63."""
-
 Cells = tuple[int, int, int, int]
 
 
@@ -69,8 +65,8 @@ class CandidateGrid:
 class CandidateLister:
     """Makes the lists of one palette; their memory belongs to a scope.
 
-    `extent` has the largest coordinate of each axis, `bits` are 8 or 16, `points` a buffer of (count, 4) int32 in which
-    entries that are not `listed` (ascending indices) are farther than all of the space.
+    `extent` has the largest coordinate of each axis, `bits` are 8 or 16, `points` a buffer of (k, 4) int32; each of
+    `layers` has ascending indices of the entries to list: for all colours, then where alpha is an axis for opaque ones.
     """
 
     def __init__(
@@ -80,54 +76,53 @@ class CandidateLister:
         extent: Sequence[int],
         bits: int,
         points: Buffer,
-        count: int,
-        listed: npt.NDArray[np.int64],
+        layers: Sequence[npt.NDArray[np.int64]],
     ) -> None:
         self._session = session
         self._scope = scope
         self._bits = bits
         self._points = points
-        self._count = count
-        self._listed_entries = listed
+        self._layers = layers
         self._extent: Cells = (extent[0], extent[1], extent[2], extent[3] if len(extent) == 4 else 0)
         self._distance_bytes = 4 * bits // 8
 
     def whole(self) -> CandidateGrid:
-        """One cell that lists every entry, for few pixels."""
-        listed = self._listed_entries.astype(np.uint16)
-        starts = self._scope.copy_of(np.array([0, len(listed)], np.uint32))
+        """A cell a layer that lists every entry, for few pixels."""
+        listed = np.concatenate(self._layers).astype(np.uint16)
+        starts = self._scope.copy_of(np.cumsum([0, *map(len, self._layers)]).astype(np.uint32))
         shift = max(extent.bit_length() for extent in self._extent)
-        return CandidateGrid(starts, self._scope.copy_of(listed), (1, 1, 1, 1), shift, len(listed))
+        cells = (1, 1, 1, len(self._layers))
+        return CandidateGrid(starts, self._scope.copy_of(listed), cells, shift, len(self._layers[0]))
 
     def fine(self, shift: int) -> CandidateGrid:
         """Make a grid of cells of side 2^`shift`; a coarser one, or one cell, if lists grow too long."""
-        coarse = self._lists(shift + PARENT_STEP, None)
+        whole = self.whole()
+        coarse = self._lists(shift + PARENT_STEP, whole)
         if coarse is None:
-            return self.whole()
+            return whole
         return self._lists(shift, coarse) or coarse
 
-    def _lists(self, shift: int, parent: CandidateGrid | None) -> CandidateGrid | None:
-        """Lists of a grid, from a parent's lists or from the whole palette; None if they are too long."""
+    def _lists(self, shift: int, parent: CandidateGrid) -> CandidateGrid | None:
+        """Lists of a grid, from a parent's lists; None if they are too long."""
         bits = {} if self._bits == 8 else {"BITS": self._bits}
         kernel = self._session.program("mapping/candidates.cl", **bits).kernel("list_candidates")
-        length = parent.length if parent else self._count
-        wanted = 1 if self._session.limits.is_cpu else max(1, min(CELL_GROUP, length // ENTRIES_PER_ITEM))
+        wanted = 1 if self._session.limits.is_cpu else max(1, min(CELL_GROUP, parent.length // ENTRIES_PER_ITEM))
         group = self._session.work_group_size(kernel, wanted, 4 + self._distance_bytes)
         cells = self._cells(shift)
         given = {
             "extent": int4(self._extent),
             "grid": int4(cells),
             "shift": np.int32(shift),
-            "parent_grid": int4(parent.cells if parent else (1, 1, 1, 1)),
-            "parent_step": np.int32(PARENT_STEP if parent else 0),
-            "parent_starts": parent.starts if parent else self._points,
-            "parent_list": parent.entries if parent else self._points,
+            "parent_grid": int4(parent.cells),
+            "parent_step": np.int32(parent.shift - shift),
+            "parent_starts": parent.starts,
+            "parent_list": parent.entries,
         }
         return self._listed(kernel, math.prod(cells), group, given, cells, shift)
 
     def _cells(self, shift: int) -> Cells:
         cells = [(e >> shift) + 1 for e in self._extent]
-        return cells[0], cells[1], cells[2], cells[3]
+        return cells[0], cells[1], cells[2], cells[3] + len(self._layers) - 1
 
     def _listed(
         self, kernel: Kernel, groups: int, group: int, given: Mapping[str, Any], cells: Cells, shift: int
@@ -143,7 +138,6 @@ class CandidateLister:
             *(kernel, groups * group, group),
             **given,
             points=self._points,
-            k=np.int32(self._count),
             counts=counts,
             found=LocalMemory(4 * group),
             least=LocalMemory(self._distance_bytes * group),

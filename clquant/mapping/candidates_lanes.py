@@ -40,13 +40,15 @@ class LaneGrid:
         self._session = session
         self._scope = scope
         self._extent = (*space.extent, 0)[:4]
-        blocks = _blocks(palette, space)
-        self._planes = blocks.shape[1]
+        layers = [_blocks(palette, space, listed) for listed in layers_of(palette, space)]
+        self._planes = layers[0].shape[1]
         self._dims = space.dims
-        self._spans = scope.copy_of(np.array([0, len(blocks)], np.uint32))
+        ends = np.cumsum([0, *map(len, layers)])
+        self._spans = scope.copy_of(np.stack([ends[:-1], ends[1:]], axis=1).astype(np.uint32))
+        blocks = np.concatenate(layers)
         self._blocks = scope.copy_of(blocks)
         self.nbytes = blocks.nbytes  # of all lists that were made
-        self._cells: tuple[int, ...] = (1, 1, 1, 1)
+        self._cells: tuple[int, ...] = (1, 1, 1, len(layers))
         self._shift = WHOLE_SHIFT
         if whole:
             return
@@ -63,7 +65,8 @@ class LaneGrid:
     def _refine(self, shift: int) -> bool:
         """Replace the lists by those of a finer grid; False where these grow too long."""
         session = self._session
-        cells = tuple((e >> shift) + 1 for e in self._extent)
+        cells = tuple((e >> shift) + 1 for e in self._extent[:3])
+        cells += ((self._extent[3] >> shift) + int(self._dims == 4) + 1,)
         total = int(np.prod(cells))
         program = session.program("mapping/candidates_lanes.cl", DIMS=self._dims, PLANES=self._planes)
         kernel = program.kernel("list_candidates")
@@ -101,9 +104,17 @@ def distinct_entries(palette: Palette) -> npt.NDArray[np.int64]:
     return np.sort(np.unique(packed, return_index=True)[1])
 
 
-def _blocks(palette: Palette, space: Space) -> npt.NDArray[np.uint16]:
-    """(blocks, planes, LANES): all that differ; the last block is filled with copies of the last one."""
+def layers_of(palette: Palette, space: Space) -> list[npt.NDArray[np.int64]]:
+    """The entries that colours may take; where alpha is an axis also those that opaque ones may."""
     distinct = distinct_entries(palette)
+    if not space.alpha:
+        return [distinct]
+    opaque = distinct[palette.rgba()[distinct, 3] == 255]
+    return [distinct, opaque if len(opaque) else distinct]
+
+
+def _blocks(palette: Palette, space: Space, distinct: npt.NDArray[np.int64]) -> npt.NDArray[np.uint16]:
+    """(blocks, planes, LANES): distinct entries; the last block is filled with copies of the last one."""
     rgba = palette.rgba()[distinct]
     rows = [space.coordinates(rgba)[:, : space.dims].T]
     if not space.is_injective:  # plain 8-bit values decide ties

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from clquant.color.palette import Palette, TransparencyError
 from clquant.color.spaces import Space
-from clquant.mapping.candidates import FAR, CandidateLister, fine_shift, is_finer
-from clquant.mapping.candidates_lanes import LaneGrid, distinct_entries, int4
+from clquant.mapping.candidates import CandidateLister, fine_shift, is_finer
+from clquant.mapping.candidates_lanes import LaneGrid, int4, layers_of
 from clquant.runtime import Buffer, Scope, Session
 
 METRICS = ("l2", "l1")
@@ -131,14 +131,8 @@ class PaletteOnDevice:
         return {**own, **grid.arguments()}
 
     def _lister(self) -> CandidateLister:
-        listed = distinct_entries(self.palette)
-        points = self.points
-        if len(listed) < len(self.palette):
-            far = np.full((len(self.palette), 4), FAR[self.space.bits], np.int32)
-            far[listed] = points_of(self.palette.rgba()[listed], self.space)
-            points = self.scope.copy_of(far)
-        space = self.space
-        return CandidateLister(self.session, self.scope, space.extent, space.bits, points, len(self.palette), listed)
+        space, layers = self.space, layers_of(self.palette, self.space)
+        return CandidateLister(self.session, self.scope, space.extent, space.bits, self.points, layers)
 
     @property
     def _tables(self) -> Buffer:

@@ -27,4 +27,7 @@ def entries_within(palette: Palette, space: Space, most: int) -> npt.NDArray[np.
     is_near = (axes.T[:, None] <= lowest + step - 1 + most) & (axes.T[:, None] >= lowest - most)
     bits = np.zeros((*is_near.shape[:2], -(-len(palette) // 32) * 32), bool)
     bits[..., : len(palette)] = is_near
+    is_opaque = palette.rgba()[:, 3] == 255
+    if space.alpha and is_opaque.any():
+        bits[3, 255, : len(palette)] = is_opaque
     return np.packbits(bits, axis=2, bitorder="little").view("<u4")

@@ -22,8 +22,10 @@ from clquant.neuquant.lazy_sampling import streamed_pixels
 from clquant.neuquant.lazy_walk import walked_pixels
 from clquant.neuquant.minibatch import MiniBatchSOM, refinement_steps, starts_of
 from clquant.neuquant.params import NeuQuantParams
-from clquant.neuquant.sampling import Pixels
+from clquant.neuquant.sampling import POINT_BYTES, SPREAD, WALK, Pixels, Sampler, walk_step
 from clquant.neuquant.sequential import train_sequential
+from clquant.palette.host_clusters import SAMPLE
+from clquant.palette.opaque_entries import settle_opaque
 from clquant.runtime import DeviceMemoryError, Progress, Scope, Session
 
 # From this many pixels on, a device with memory of its own waits for the picture; the map is prepared meanwhile.
@@ -108,8 +110,8 @@ class NeuQuantFit:
                 space = spaces.space(params.color_space, key[1])
                 given = [(pixels, few) for _, pixels, few in group]
                 nodes = self._train(given, space, key[0], likely.get(key))
-                for (index, _, _), points in zip(group, nodes, strict=True):
-                    learned = Palette(space.colors(points)).rgba()
+                for (index, pixels, few), points in zip(group, nodes, strict=True):
+                    learned = self._settle(scope, Palette(space.colors(points)).rgba(), pixels, few, space)
                     palettes[index] = _palette(fixed, learned, key[1], index in reserved)
         return [palettes[index] for index in range(len(jobs))]
 
@@ -158,6 +160,28 @@ class NeuQuantFit:
             if len(group) > 1:
                 self.progress.report(done + 1, len(group))
         return results
+
+    def _settle(
+        self, scope: Scope, colors: npt.NDArray[np.uint8], pixels: Pixels, few: DistinctColors, space: Space
+    ) -> npt.NDArray[np.uint8]:
+        """Colours with opaque ones for opaque pixels."""
+        solid = self.params.solid
+        if not space.alpha:
+            return colors
+        if few.colors is not None and few.counts is not None:
+            points, weights = space.coordinates(few.colors), few.counts.astype(np.int64)
+        else:
+            sampler = Sampler(self.session, scope, space, solid[:0])
+            order, start = (SPREAD, self.params.start) if self.params.parallel else (WALK, walk_step(pixels.total))
+            source, end = pixels.walked(0)
+            count = min(SAMPLE, end, -(-pixels.total // self.params.sample_factor))
+            buffer = scope.zeros(count * POINT_BYTES)
+            sampler.points(source, order, start, (0, count), buffer, 0)
+            points = self.session.download(buffer, (count, 4), np.uint16).astype(np.int64)
+            points = points[points[:, 0] < 65535]  # of alpha above 0
+            weights = np.ones(len(points), np.int64)
+        joined = np.concatenate([solid, colors])
+        return settle_opaque(joined, len(solid), points, weights, space)[len(solid) :]
 
     def _train_map(
         self, scope: Scope, trainer: MiniBatchSOM, pixels: Pixels, few: DistinctColors, space: Space, progress: Progress

@@ -21,6 +21,7 @@ from clquant.histogram.counting import count_colors
 from clquant.histogram.counts import ColorCounts
 from clquant.histogram.weights import checked_weights
 from clquant.palette.host_clusters import centers_of, sample_of
+from clquant.palette.opaque_entries import settle_opaque
 from clquant.runtime import Progress, ProgressCallback, Session, open_session
 from clquant.spatial.atlas import Atlas, Part, atlas_of, parts_of, uneven, weighted_parts
 from clquant.spatial.solve import UNIT, best_changes
@@ -78,7 +79,14 @@ class SpatialFit:
         """(n, 4) uint8: k colours less those that are fixed."""
         session = self._session
         space = spaces.space(self._color_space, counts.partial or bool((solid[:, 3] < 255).any()))
-        colors = np.concatenate([solid, self._start(space, found, times, solid, k)])
+        which, weights = sample_of(times, self._seed)
+
+        def settle(colors: Colors) -> Colors:
+            if not counts.partial:
+                return colors
+            return settle_opaque(colors, len(solid), space.coordinates(found[which]), weights, space)
+
+        colors = settle(np.concatenate([solid, self._start(space, found, times, solid, k)]))
         free = np.arange(len(colors)) >= len(solid)
         gray = all(picture.channels == 1 for picture in self._pictures)
         with session.scope() as scope:
@@ -89,6 +97,7 @@ class SpatialFit:
                 if gray:
                     moved[:, :3] = moved[:, 1:2]
                 moved[~free] = solid
+                moved = settle(moved)
                 if np.array_equal(moved, colors):
                     break
                 colors = moved

@@ -24,6 +24,7 @@ from tests.reference import boxes as boxes_reference
 from tests.reference import counting as counting_reference
 from tests.reference import kmeans as reference
 from tests.reference.exact import lowest_merge_inertia
+from tests.reference.opaque import settle_opaque
 
 ANY = settings(max_examples=8)
 
@@ -67,6 +68,7 @@ def expected_palette(pixels, k, seed=0, max_iter=100, tol=1e-4, swap_rounds=24):
     for turn, centers in enumerate(tries):
         centers, _, _, steps = reference.lloyd(where, weights, centers, extent, max_iter, tol)
         palette = space.colors((centers + scale // 2) // scale)
+        palette = settle_opaque(palette, colors, weights, space) if partial else palette
         final = space.coordinates(palette).astype(np.int64) * scale
         inertia = int((reference.squared_distances(where, final).min(axis=1) * weights).sum())
         ends.append((inertia, turn, palette, steps))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clquant import KMeansPalette
+from clquant import KMeansPalette, NeuQuantCL, Palette, SpatialPalette, quantize
 from clquant.color import spaces
 from clquant.mapping.error import mean_squared_error
 from tests.color.test_palette import pil
@@ -77,3 +77,31 @@ def test_pixels_of_little_alpha_count_where_they_are_mapped(rng, space, given):
     assert ((engine.predict(image) == clear) & (image[..., 3] > 0)).any()
     error = mean_squared_error(image, engine.palette_, color_space=space)
     assert engine.inertia_ == pytest.approx(error * 3 * image[..., 3].size, rel=1e-12)
+
+
+def logo() -> np.ndarray:
+    """Flat areas with soft edges, on a clear ground: 40x48."""
+    y, x = np.mgrid[:40, :48]
+    cover = np.clip(18.5 - np.hypot(y - 20, x - 24), 0, 1)[..., None]
+    inner = np.clip(9.5 - np.abs(y - 20) * 0.9, 0, 1)[..., None]
+    colors = inner * (250, 240, 230) + (1 - inner) * (200, 30, 40)
+    return np.concatenate([np.where(cover > 0, colors, 0), 255 * cover], axis=2).round().astype(np.uint8)
+
+
+@pytest.mark.parametrize("make", [KMeansPalette, NeuQuantCL, SpatialPalette])
+@pytest.mark.parametrize("count", [4, 16])
+def test_opaque_pixels_stay_opaque(make: type, count: int) -> None:
+    image = logo()
+    opaque, clear = image[..., 3] == 255, image[..., 3] == 0
+    engine = make(count).fit(image)
+    palettes = [engine.palette_]
+    if make is KMeansPalette:
+        weights = np.where(opaque, 1, 50).astype(np.uint8)
+        palettes += [KMeansPalette(count, color_space="oklab").fit(image, sample_weight=weights).palette_]
+        palettes += [Palette(["#00000000", "#c81e28f0", "#1e28c8", "#fafafafe"])]  # soft entries are nearer
+    for palette in palettes:
+        assert len(palette) <= max(count, 4)
+        for dither in (None, "blue-noise", "floyd-steinberg", "leaky", "pinwheel", "search"):
+            alpha = palette.rgba()[quantize(image, palette, dither=dither).indices][..., 3]
+            assert (alpha[opaque] == 255).all(), dither
+            assert (alpha[clear] == 0).all(), dither

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.reference.halftone import as_rgba
-from tests.reference.reach import bounds, in_reach, penalty, speck
+from tests.reference.reach import barred, bounds, in_reach, penalty, speck
 
 
 def toward_zero(value, divisor):
@@ -41,10 +41,13 @@ def error_diffusion(image, palette, error_filter, strength, serpentine, space, p
     def nearest(point, colour):
         far = ((points - point) ** 2).sum(axis=1)
         beside = ((entries - colour) ** 2).sum(axis=1)
+        far[barred(colour, entries, space.white)] += 1 << 40
         return min(range(len(points)), key=lambda i: (far[i], 0 if space.is_injective else beside[i], i))
 
     def chosen(colour, arriving):
-        """Entry and error of a pixel."""
+        """Entry and error of a pixel; opaque ones take no error of alpha."""
+        if colour[3] == space.white and len(arriving) == 4:
+            arriving[3] = 0
         if plain:
             value = np.clip(colour + arriving, 0, space.white)
             point, beside = point_of(value), value

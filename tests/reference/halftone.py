@@ -15,7 +15,7 @@ from clquant.halftone.pinwheel.paths import INWARD, OUTWARD, make_path
 from clquant.halftone.pinwheel.tones import make_tones, records, spreads, start_amplitudes
 from clquant.halftone.tables import WeightTables, constant_tables, rows
 from clquant.runtime import philox4x32, seed_key
-from tests.reference.reach import bounds, in_reach, penalty, speck
+from tests.reference.reach import barred, bounds, in_reach, penalty, speck
 
 
 def random_words(bx, by, channel, use, seed):
@@ -106,6 +106,7 @@ def nearest_entry(colour, palette, space):
     point = space.coordinates(np.array([colour], np.uint8)).astype(int)[0]
     far = ((points - point) ** 2).sum(axis=1)
     plain = ((palette.rgba().astype(int) - np.array(colour)) ** 2).sum(axis=1)
+    far[barred(colour, palette.rgba(), 255)] += 1 << 40
     return min(range(len(palette)), key=lambda i: (far[i], plain[i], i))
 
 
@@ -163,6 +164,7 @@ def halftone_to_palette(image, block, scan, palette, space, linear=False, seed=0
                         words = random_words(bx, by, 0, 0, seed)[:3]
                         error = np.array([((w >> 16) * 32 * start >> 16) - 16 * start for w in words] + [0])
                     error = error * int(shares[k]) >> 8
+                    error[3] = 0 if colour[3] == 255 else error[3]
                     entry = nearest_entry(colour_of(worth(colour) + (error * gain >> 4)), palette, space)
                     plain = space.coordinates(np.array([colour_of(worth(colour) + error)], np.uint8))[0].astype(int)
                     entry = in_reach(entry, plain, colour, points, entries, most_gap, added, space)

@@ -14,7 +14,7 @@ from clquant.color.palette import Palette
 from clquant.color.spaces import Space
 from clquant.color.spaces import space as space_of
 from tests.reference.palette_map import nearest, with_alpha
-from tests.reference.reach import gaps, in_reach, penalty, seen, speck
+from tests.reference.reach import barred, gaps, in_reach, penalty, seen, speck
 
 LIGHTNESS = {"srgb": (77, 150, 29, 64), "linear": (54, 183, 19, 64), "oklab": (256, 0, 0, 64)}
 
@@ -51,10 +51,10 @@ def dither(
         a = chosen[i] = in_reach(a, point[i], values[i], colors, entries, most, added, space)
         far = gaps(values[i], entries, space) > most
         specks = set() if far[a] else set(np.flatnonzero(far))
+        taken = np.flatnonzero(~barred(values[i], entries, space.white))
+        others = neighbours[a] if entries[a, 3] < space.white else [b for b in neighbours[a] if b in taken]
         weights = np.array([*light[:3], 0][: space.dims])
-        second, share = mixed(
-            point[i] - colors[a], colors - colors[a], neighbours[a], weights, space.extent[0], specks, added
-        )
+        second, share = mixed(point[i] - colors[a], colors - colors[a], others, weights, space.extent[0], specks, added)
         if (colors[second] - colors[a]) @ light < 0:
             t = side * side - 1 - t
         if share * strength * 2 * side * side > 2**24 * (2 * t + 1):

@@ -23,12 +23,14 @@ def with_alpha(pixels: Pixels) -> Pixels:
 def nearest(pixels: Pixels, palette: Palette, space: Space) -> npt.NDArray[np.int64]:
     """(n,) indices: least distance in the space, then least distance of the plain values, then lowest index.
 
-    Pixels of alpha 0 take the first entry of alpha 0.
+    Pixels of alpha 0 take the first entry of alpha 0; opaque ones take opaque entries, if there are any.
     """
     colors = palette.rgba()
     full = with_alpha(pixels)
     there = space.coordinates(full)[:, None].astype(np.int64) - space.coordinates(colors)[None]
     plain = full[:, None].astype(np.int64) - space.values(colors)[None]
+    barred = np.outer(full[:, 3] == np.iinfo(full.dtype).max, colors[:, 3] < 255) & (colors[:, 3] == 255).any()
+    there[barred] = 1 << 24
     distances, plain_distances = (there**2).sum(axis=2), (plain**2).sum(axis=2)
     among = distances == distances.min(axis=1, keepdims=True)
     indices = np.where(among, plain_distances, np.iinfo(np.int64).max).argmin(axis=1)

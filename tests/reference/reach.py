@@ -74,7 +74,16 @@ def penalty(space, share):
     return int(share * PENALTY[space.name] * space.extent[0] / 255) ** 2
 
 
+def barred(colour, entries, white):
+    """(k,): entries that a colour does not take, as it is opaque and they are not, unless all are such."""
+    soft = (np.asarray(colour)[3] == white) & (np.asarray(entries)[:, 3] < white)
+    return soft & ~soft.all()
+
+
 def in_reach(entry, point, colour, points, entries, most, added, space):
     """What a pixel shows whose point an entry is nearest to: if that is a speck, the nearest with the penalty."""
     far = gaps(colour, entries, space) > most
-    return int(np.argmin(((points - point) ** 2).sum(axis=1) + far * added)) if far[entry] else entry
+    if not far[entry]:
+        return entry
+    is_last = barred(colour, entries, space.white) & space.alpha
+    return int(np.argmin(((points - point) ** 2).sum(axis=1) + far * added + is_last * (1 << 40)))

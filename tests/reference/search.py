@@ -61,7 +61,7 @@ def dither(wanted, pixels, points, palette, space, weights, passes, is_bounded=T
     clear = np.flatnonzero(entry_alpha == 0)
     some = np.ones(len(points), bool)
     some[clear[1:]] = False
-    opaque = some & (entry_alpha > 0)
+    opaque = some & (entry_alpha == 255 if (entry_alpha == 255).any() else entry_alpha > 0)
     indices = np.zeros((height, width), np.int64)
     errors = np.zeros(wanted.shape, np.int64)
     middle = weights[len(weights) // 2, len(weights) // 2]

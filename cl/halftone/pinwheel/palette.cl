@@ -39,7 +39,8 @@ inline int4 first_error(int4 color, int amplitude, int block_x, int block_y, uin
  * A pixel's aim is its colour plus `gain` / 16 times that error, rounded and clamped to 8 bits. A gain over 16 is what
  * a threshold that rises with the tone is at two levels (gain 1 / (1 - slope)). The pixel takes the entry nearest to
  * its aim (mapping/nearest.h) or, where that is a speck, that of dithering/reach.h for gain 16, and passes on its colour
- * plus the error less that entry, within error_limit. Pixels of alpha 0 show the transparent entry and drop all errors.
+ * plus the error less that entry, within error_limit. Pixels of alpha 0 show the transparent entry and drop all errors;
+ * opaque ones drop those of alpha.
  *
  * NDRange: (blocks of this phase in a row, rows of blocks); any work-group (n, 1).
  * The palette's parameters, constants: mapping/nearest.h.
@@ -101,6 +102,7 @@ __kernel void halftone_palette(PALETTE_PARAMETERS, __global const int4 *bounds, 
             reached = first_error(color, amplitude, block_x, block_y, key, PALETTE_NAMES);
 #endif
         reached = (reached * shares[k]) >> 8;
+        reached.w = color.w == WHITE ? 0 : reached.w;
         const int4 worth = worth_of(color, light);
         const int4 aim = color_of(worth + ((reached * gain) >> 4), codes);
         int entry = nearest_to_color(space_coordinates(aim, tables), aim, points, colors, PALETTE_CELLS);
