@@ -28,7 +28,7 @@ from clquant.images.tiff import geo
 from clquant.images.tiff.directories import profile_of
 from clquant.images.tiff.tiled import open_tiled
 from clquant.params import reason_of, shown
-from clquant.runtime import Array, ClquantError, FileError, InvalidArgument
+from clquant.runtime import Array, ClquantError, FileError, InvalidArgument, bound
 
 # Host memory of a job on a lazy picture, unless the caller names another bound.
 DEFAULT_MEMORY = 512 << 20
@@ -51,14 +51,15 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*\Z")
 
 def memory_bytes(memory: Any) -> int:
     """Parse a bound on host memory into bytes."""
+    most = min(bound("lazy.memory"), _MOST_MEMORY)
     if memory is None:
-        return DEFAULT_MEMORY
+        return min(DEFAULT_MEMORY, most)
     if isinstance(memory, str):
         match = _SIZE.match(memory)
         if match is None or match[2].lower() not in _UNITS:
             raise InvalidArgument(f"memory is {shown(memory)}; allowed: bytes, or a text such as '1 GiB'")
         memory = int(min(float(match[1]) * _UNITS[match[2].lower()], _MOST_MEMORY))
-    return min(params.integer("memory", memory, 1 << 20), _MOST_MEMORY)
+    return min(params.integer("memory", memory, min(1 << 20, most)), most)
 
 
 def is_lazy(source: Any) -> bool:

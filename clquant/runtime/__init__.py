@@ -3,6 +3,7 @@
 from pyopencl import Buffer, CommandQueue, LocalMemory
 from pyopencl.array import Array
 
+from clquant.runtime.device.bounds import bound
 from clquant.runtime.device.discovery import (
     default_device,
     default_queue,
@@ -83,6 +84,7 @@ __all__ = [
     "Total",
     "Upload",
     "Variant",
+    "bound",
     "cached_job",
     "copy_rows",
     "default_device",

@@ -12,6 +12,7 @@ from clquant import params
 from clquant.images import lazy
 from clquant.runtime import Array, CommandQueue, InvalidArgument, InvalidType, Progress, ProgressCallback
 from clquant.training.blockset import MAX_WEIGHT
+from clquant.training.schedule import ROWS
 from clquant.training.search import MAX_CODEBOOK
 from clquant.training.seeding import STARTS
 from clquant.training.training import Plan
@@ -290,7 +291,7 @@ class VectorQuantizer(RowQuantizer):
             if kind is None:
                 plans = [Plan(size, self._start(fixed, size, source.components), steps, 0, seed)]
             else:
-                plans = [Plan(size, kind, steps, rounds, (seed + run) % 2**64, of_rows=True) for run in range(runs)]
+                plans = [Plan(size, kind, steps, rounds, (seed + run) % 2**64, rule=ROWS) for run in range(runs)]
             found, labels = rows.train(fixed, weights, plans, Progress(progress))
         self._adopt(fixed, found.codebook)
         self.labels_ = self._nearest(source) if labels is None else labels

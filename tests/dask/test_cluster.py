@@ -19,7 +19,7 @@ from clquant import runtime
 from clquant.dask import LocalOpenCLCluster, cluster, preload
 from clquant.palette.engine import predict
 from clquant.runtime.transfer import staging
-from clquant.training import shares, training
+from clquant.training import shares
 from tests.dask import random_kills
 
 
@@ -50,10 +50,6 @@ def test_workers_have_devices_and_may_die(tmp_path: pathlib.Path) -> None:
         assert clquant.KMeansPalette(8).fit(given).palette_ == palette
         assert (tmp_path / "died").exists()
         assert np.array_equal(predict(given, palette).compute(), predict(picture, palette))
-
-
-SMALL = {"FIRST_SAMPLE": 2, "TURN_SAMPLE": 2, "LEAST_FIRST": 8, "LEAST_TURN": 12, "TURN_STEPS": (2, 3, 3)}
-SMALL |= {"ROWS_FIRST": 2}
 
 
 class _DiesInTraining(WorkerPlugin):  # type: ignore[misc]
@@ -89,8 +85,7 @@ def _dying(method: Any, mark: pathlib.Path, worker: Any) -> Any:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("engine", ["codec", "rows"])
 def test_workers_may_die_in_training(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, engine: str) -> None:
-    for name, value in SMALL.items():
-        monkeypatch.setattr(training, name, value)
+    monkeypatch.setenv("CLQUANT_LIMITS", "training.sample=24")
     given = np.random.default_rng(1).integers(0, 256, (90, 120), dtype=np.uint8)
     made: Any = clquant.VQCodec(20, refine=8, max_iter=9)
     if engine == "rows":

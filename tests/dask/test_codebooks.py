@@ -18,27 +18,15 @@ import clquant
 from clquant.dask import training as on_workers
 from clquant.dask.training import WorkerShares
 from clquant.runtime import DeviceMemoryError
-from clquant.training import training
 from clquant.training.blocks import BlockShape
 from clquant.training.lloyd import Lloyd
 from clquant.training.shares import Band, Share
-
-SMALL = {
-    "FIRST_SAMPLE": 2,
-    "SECOND_SAMPLE": 3,
-    "TURN_SAMPLE": 2,
-    "LEAST_FIRST": 8,
-    "LEAST_SECOND": 16,
-    "LEAST_TURN": 12,
-    "TURN_STEPS": (2, 3, 3),
-}
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Samples and parts so small that the steps over all blocks matter."""
-    for name, value in SMALL.items():
-        monkeypatch.setattr(training, name, value)
+    monkeypatch.setenv("CLQUANT_LIMITS", "training.sample=24")
     monkeypatch.setattr(on_workers, "workers", lambda: 3)
     with dask.config.set(scheduler="synchronous"):
         yield

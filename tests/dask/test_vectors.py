@@ -10,15 +10,12 @@ import numpy as np
 import pytest
 
 from clquant import ClquantError, ProductQuantizer, ResidualQuantizer, VectorQuantizer
-from clquant.training import training
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Samples so small that the steps over all rows matter."""
-    for name, value in (("ROWS_FIRST", 2), ("LEAST_FIRST", 8), ("ROWS_TURN", 2), ("ROWS_LEAST_TURN", 12)):
-        monkeypatch.setattr(training, name, value)
-    monkeypatch.setattr(training, "ROWS_TURN_STEPS", 3)
+    monkeypatch.setenv("CLQUANT_LIMITS", "training.sample=24")
     with dask.config.set(scheduler="synchronous"):
         yield
 

@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pytest
 
 from clquant import runtime
-from clquant.images import lazy
 
 from .every_verb import ENGINES, PICTURE, call_of, comparable, given_to, options_of, same, verbs
 
@@ -60,7 +59,7 @@ def test_rows_of_vectors_are_refused(engine: str, verb: str, spread: bool) -> No
 def test_lazily_in_small_parts_with_progress(
     engine: str, verb: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lazy, "memory_bytes", lambda _: 24 << 10)
+    monkeypatch.setenv("CLQUANT_LIMITS", "lazy.memory=24576")
     told: list[tuple[int, int]] = []
     given = {"progress": lambda *step: told.append(step)} if takes(engine, verb, "progress") else {}
     assert same(comparable(call_of(engine, verb)(stored(tmp_path, engine, verb), **given)), expected(engine, verb))
@@ -104,7 +103,7 @@ def test_from_zarr(engine: str, verb: str, tmp_path: pathlib.Path, monkeypatch: 
     zarr = pytest.importorskip("zarr", minversion="3")  # needs Python 3.11
     given = given_to(engine, verb)
     zarr.create_array(tmp_path / "a.zarr", data=given, chunks=(20, 17, 3)[: given.ndim])
-    monkeypatch.setattr(lazy, "memory_bytes", lambda _: 24 << 10)
+    monkeypatch.setenv("CLQUANT_LIMITS", "lazy.memory=24576")
     assert same(comparable(call_of(engine, verb)(tmp_path / "a.zarr")), expected(engine, verb))
 
 
@@ -127,7 +126,7 @@ def test_a_file_of_results_is_gone_on_with(
     zarr = pytest.importorskip("zarr", minversion="3")  # needs Python 3.11
     from clquant.flow import zarr_sink
 
-    monkeypatch.setattr(lazy, "memory_bytes", lambda _: 24 << 10)
+    monkeypatch.setenv("CLQUANT_LIMITS", "lazy.memory=24576")
     monkeypatch.setattr(zarr_sink, "CHUNK", 8)
     monkeypatch.setattr(zarr_sink.ZarrSink, "block_rows", 8)
     call, given, out = call_of(engine, verb), stored(tmp_path, engine, verb), tmp_path / "out.zarr"

@@ -15,7 +15,6 @@ import tifffile
 
 import clquant
 from clquant.flow import file_sinks, tiff_sinks, zarr_sink
-from clquant.images import lazy
 from clquant.palette.engine import predict, quantize, transform
 
 zarr = pytest.importorskip("zarr", minversion="3")  # needs Python 3.11
@@ -26,7 +25,7 @@ SIX = clquant.Palette([(0, 0, 0), (255, 255, 255), (0, 160, 0), (0, 0, 255), (25
 @pytest.fixture
 def in_small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bands, chunks and tiles so small that pictures of these tests take several."""
-    monkeypatch.setattr(lazy, "memory_bytes", lambda _: 24 << 10)
+    monkeypatch.setenv("CLQUANT_LIMITS", "lazy.memory=24576")
     monkeypatch.setattr(zarr_sink, "CHUNK", 32)
     monkeypatch.setattr(zarr_sink.ZarrSink, "block_rows", 32)
     monkeypatch.setattr(tiff_sinks, "TILE", 16)
@@ -156,8 +155,7 @@ KILLED = """
 import os, sys
 import clquant
 from clquant.flow import file_sinks, tiff_sinks, zarr_sink
-from clquant.images import lazy
-lazy.memory_bytes = lambda _: 24 << 10
+os.environ["CLQUANT_LIMITS"] = "lazy.memory=24576"
 zarr_sink.CHUNK = zarr_sink.ZarrSink.block_rows = 32
 tiff_sinks.TILE = tiff_sinks.TiffSink.block_rows = 16
 source, out = sys.argv[1:]

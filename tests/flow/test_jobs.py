@@ -14,7 +14,7 @@ import pyopencl.array
 import pytest
 
 from clquant import flow, images, runtime
-from clquant.images import Picture, lazy
+from clquant.images import Picture
 
 GRAY = np.random.default_rng(5).integers(0, 256, (150, 90), dtype=np.uint8)
 
@@ -105,7 +105,7 @@ def test_on_the_host_in_bands_and_lazily(job: Any, tmp_path: pathlib.Path, monke
     with pytest.raises(runtime.StoppedError, match=r"at .* of 150"):
         run(own, GRAY, progress=lambda done, _: done < 60)
     monkeypatch.delenv("CLQUANT_LIMITS")
-    monkeypatch.setattr(lazy, "memory_bytes", lambda _: 9000)
+    monkeypatch.setenv("CLQUANT_LIMITS", "lazy.memory=9000")
     np.save(tmp_path / "gray.npy", GRAY)
     assert np.array_equal(run(own, np.load(tmp_path / "gray.npy", mmap_mode="r")), expected)
 

@@ -13,7 +13,6 @@ import pyopencl.array
 import pytest
 
 from clquant import runtime
-from clquant.images import lazy
 from clquant.runtime.program import programs
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "architecture.md"
@@ -46,7 +45,7 @@ def test_the_pages_engine_takes_all_that_people_hand_in(
     assert np.array_equal(inverter.transform(da.from_array(PICTURE, (40, 20, 3))).compute(), expected)
     assert all(np.array_equal(made, expected) for made in inverter.stream([PICTURE, PICTURE]))
     np.save(tmp_path / "a.npy", PICTURE)
-    monkeypatch.setattr(lazy, "memory_bytes", lambda _: 24 << 10)
+    monkeypatch.setenv("CLQUANT_LIMITS", "lazy.memory=24576")
     told: list[tuple[int, int]] = []
     given: dict[str, Any] = {"out": np.empty_like(PICTURE), "progress": lambda *step: told.append(step)}
     assert np.array_equal(inverter.transform(np.load(tmp_path / "a.npy", mmap_mode="r"), **given), expected)

@@ -10,7 +10,6 @@ import pytest
 
 from clquant import ColorHistogram, runtime
 from clquant.histogram import device_table
-from clquant.images import lazy
 
 
 class Rows:
@@ -38,7 +37,7 @@ def test_parts_in_a_table_of_the_device(
     add = device_table.DeviceTable.add
     monkeypatch.setattr(device_table.DeviceTable, "add", lambda self, part: (added.append(part), add(self, part)))
     monkeypatch.setattr(device_table.DeviceTable, "takes", lambda _, part: not part.partial and part.n_colors > 0)
-    monkeypatch.setattr(lazy, "memory_bytes", lambda _: 24 << 10)
+    monkeypatch.setenv("CLQUANT_LIMITS", "lazy.memory=24576")
     found = ColorHistogram.of([Rows(image), image[:9], Rows(image[:50])], queue=queue)
     assert len(added) > 1
     monkeypatch.setattr(device_table.DeviceTable, "of", lambda *_: None)  # there is no room

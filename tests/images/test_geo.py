@@ -14,7 +14,6 @@ import clquant
 from clquant import images
 from clquant.cli import main
 from clquant.flow import tiff_sinks
-from clquant.images import lazy
 from clquant.images.tiff import geo, geo_files
 from clquant.palette.verbs import predict, transform
 
@@ -47,7 +46,7 @@ def write(path: pathlib.Path, values: npt.NDArray[Any], table: Any = None, **mor
 def test_a_scene_keeps_its_place(
     tmp_path: pathlib.Path, picture: Any, layout: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lazy, "memory_bytes", lambda _: 100 << 10)
+    monkeypatch.setenv("CLQUANT_LIMITS", "lazy.memory=102400")
     monkeypatch.setattr(tiff_sinks.GeoTiffSink, "block_rows", 16)
     scene = write(tmp_path / "scene.tif", picture, nodata=0, photometric="RGB", **layout)
     with rasterio.open(scene, "r+") as file:

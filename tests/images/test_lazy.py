@@ -43,7 +43,7 @@ class Rows:
 @pytest.fixture
 def in_small_bands(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bound so low that pictures of these tests take several bands."""
-    monkeypatch.setattr(lazy, "memory_bytes", lambda _: 24 << 10)
+    monkeypatch.setenv("CLQUANT_LIMITS", "lazy.memory=24576")
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def picture(rng: np.random.Generator) -> npt.NDArray[np.uint8]:
 def test_every_dither_works_in_parts(
     queue: runtime.CommandQueue, picture: Any, dither: Any, limits: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CLQUANT_LIMITS", limits)
+    monkeypatch.setenv("CLQUANT_LIMITS", f"lazy.memory=24576,{limits}")
     source, out = Rows(picture), np.zeros(picture.shape, np.uint8)
     whole = predict(picture, SIX, dither=dither, queue=queue)
     assert np.array_equal(predict(source, SIX, dither=dither, queue=queue), whole)
@@ -88,7 +88,7 @@ def test_any_shape_and_chunk_is_counted_and_fitted(h: int, w: int, channels: Any
     shape = (h, w) if channels is None else (h, w, channels)
     values = np.random.default_rng(seed).integers(0, 5, shape, dtype=np.uint8) * np.uint8(60)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lazy, "memory_bytes", lambda _: 1 << 10)
+        patch.setenv("CLQUANT_LIMITS", "lazy.memory=1024")
         source = Rows(values, chunks=(chunk, *shape[1:]))
         assert clquant.ColorHistogram.of([source, source]) == clquant.ColorHistogram.of([values, values])
         one, other = clquant.KMeansPalette(7).fit(source), clquant.KMeansPalette(7).fit(values)

@@ -24,7 +24,7 @@ zarr = pytest.importorskip("zarr", minversion="3")  # needs Python 3.11
 
 @pytest.fixture
 def in_small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lazy, "memory_bytes", lambda _: 24 << 10)
+    monkeypatch.setenv("CLQUANT_LIMITS", "lazy.memory=24576")
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_trees_of_parts_have_the_same_leaves(h: int, w: int, channels: Any, chun
         builder = clquant.QuadtreeBuilder(**more)
         source = TwoWays(values, chunks=(chunk, chunk))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(lazy, "memory_bytes", lambda _: 6 << 10)
+            patch.setenv("CLQUANT_LIMITS", "lazy.memory=6144")
             found, tree = builder.leaves(source), builder.build(source, memory="1 GiB")
         assert np.array_equal(found, builder.leaves(values))
         assert tree == builder.build(values)
@@ -103,7 +103,7 @@ def test_trees_of_stores(tmp_path: pathlib.Path, picture: Any, monkeypatch: pyte
     zarr.create_array(tmp_path / "a.zarr", shape=picture.shape, chunks=(32, 32, 3), dtype="u1")[:] = picture
     tifffile.imwrite(tmp_path / "t.tif", picture, tile=(32, 48), photometric="rgb")
     builder = clquant.QuadtreeBuilder(20)
-    monkeypatch.setattr(lazy, "memory_bytes", lambda _: 24 << 10)
+    monkeypatch.setenv("CLQUANT_LIMITS", "lazy.memory=24576")
     for name in ("a.zarr", "t.tif"):
         assert np.array_equal(builder.leaves(tmp_path / name), builder.leaves(picture))
         assert builder.build(tmp_path / name).exact

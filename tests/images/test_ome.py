@@ -12,7 +12,6 @@ import tifffile
 
 import clquant
 from clquant import images
-from clquant.images import lazy
 
 zarr = pytest.importorskip("zarr", minversion="3")  # needs Python 3.11
 
@@ -56,7 +55,7 @@ def test_levels_are_pictures(
     assert np.array_equal(images.read(path).array, picture)
     if version != "0.4":  # whose levels have three axes, as pictures have
         assert np.array_equal(images.read(path / "half").array, picture[::2, ::2])
-    monkeypatch.setattr(lazy, "memory_bytes", lambda _: 24 << 10)
+    monkeypatch.setenv("CLQUANT_LIMITS", "lazy.memory=24576")
     engine = clquant.KMeansPalette(6).fit(path)
     assert engine.palette_ == clquant.KMeansPalette(6).fit(picture).palette_
     assert np.array_equal(engine.predict(path, "bayer"), engine.predict(picture, "bayer"))

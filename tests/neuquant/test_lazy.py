@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 
 from clquant import NeuQuantCL, runtime
-from clquant.images import lazy
 from clquant.runtime import FileError, InvalidArgument
 
 SMALL = 24 << 10
@@ -35,7 +34,7 @@ class Rows:
 @pytest.fixture
 def in_small_bands(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bound so low that pictures of these tests take several bands."""
-    monkeypatch.setattr(lazy, "memory_bytes", lambda _: SMALL)
+    monkeypatch.setenv("CLQUANT_LIMITS", f"lazy.memory={SMALL}")
 
 
 def picture(rng: np.random.Generator, height: int, width: int, channels: int, colors: int, alpha: str) -> Any:
@@ -90,7 +89,7 @@ def test_any_pictures_and_parts(sizes: Any, colors: int, k: int, memory: int, se
     sources = [Rows(image) if i == 0 or rng.random() < 0.6 else image for i, image in enumerate(images)]
     engine = NeuQuantCL(k, sample_factor=30, random_state=seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lazy, "memory_bytes", lambda _: memory)
+        patch.setenv("CLQUANT_LIMITS", f"lazy.memory={memory}")
         found = engine.fit(sources).palette_
     assert found == engine.fit(images).palette_
 
@@ -150,7 +149,7 @@ def test_walks_through_any_pictures_and_parts(sizes: Any, factor: int, memory: i
     engine = NeuQuantCL(9, mode="sequential", sample_factor=factor)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("clquant.neuquant.engine._COPIES", 1 << 20)
-        patch.setattr(lazy, "memory_bytes", lambda _: memory)
+        patch.setenv("CLQUANT_LIMITS", f"lazy.memory={memory}")
         patch.setattr("clquant.neuquant.sequential.MOST_POINT_BYTES", memory)
         found = engine.fit(sources).palette_
     assert found == engine.fit(images).palette_

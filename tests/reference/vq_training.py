@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +15,38 @@ import numpy.typing as npt
 from clquant.runtime import philox4x32, seed_key
 
 Rows = npt.NDArray[np.int64]
-ROUND_STEPS, FEW_STEPS, LEVEL_STEPS = 5, 4, 10
-WHOLE_STEPS, MANY_WHOLE_STEPS, MANY_CODEWORDS = (24, 32), (16, 64), 512
-TURN_STEPS, MANY_IN_TURN, MANY_TURNS, LAST_STEPS = (60, 120, 240), 256, 8, 10
-SURPLUS, TURN_SURPLUS = 4, 8
-ROWS_FIRST, ROWS_TURN, ROWS_LEAST_TURN, ROWS_TURN_STEPS, ROWS_WHOLE_STEPS = 48, 256, 32768, 24, 16
-ROWS_FEW_STEPS = 3
-FIRST_SAMPLE, SECOND_SAMPLE, TURN_SAMPLE = 64, 256, 1024
-LEAST_FIRST, LEAST_SECOND, LEAST_TURN = 8192, 32768, 131072
-TURNS, MOST_TURNS = 4, 16
-MOST_TURN_BYTES, HALVED = 1 << 26, 1 << 22
+LEVEL_STEPS, LAST_STEPS, MOST_TURN_BYTES = 10, 10, 1 << 26
+# docs/vq.md and docs/vectors.md: samples of 64 (48), 256 and 1024 (256) blocks per codeword, steps of early and late
+# rounds. A whole number, a pair or a triple as the names of `clquant.training.schedule.Rule` have it.
+BLOCKS = {
+    "first": 64,
+    "second": 256,
+    "turn": 1024,
+    "least_first": 8192,
+    "least_second": 32768,
+    "least_turn": 131072,
+    "turns": (4, 16),
+    "halved": 1 << 22,
+    "round_steps": 5,
+    "few_steps": 4,
+    "whole_steps": ((24, 32), (16, 64)),
+    "many": 512,
+    "turn_steps": (60, 120, 240),
+    "many_in_turn": 256,
+    "many_turns": 8,
+    "surplus": (4, 8),
+}
+ROWS = {
+    **BLOCKS,
+    "first": 48,
+    "turn": 256,
+    "least_turn": 32768,
+    "halved": 1 << 62,
+    "few_steps": 3,
+    "whole_steps": ((16, 16), (16, 16)),
+    "turn_steps": (24, 24, 24),
+    "surplus": (4, 4),
+}
 DRAWING, NOISE, SAMPLING = 1, 2, 3
 
 
@@ -202,7 +225,7 @@ def plain_if_better(
     """The codebook or that of plain training, of less error; and the latter's steps, which end when they gain so little
     that it cannot be reached any more."""
     bound, before = blocks.statistics(codebook).error, None
-    first = sample(blocks, max(LEAST_FIRST, FIRST_SAMPLE * size), 0, seed)
+    first = sample(blocks, max(BLOCKS["least_first"], BLOCKS["first"] * size), 0, seed)
     plain, steps = (seeded(first, size, seed), 0) if init == "k-means++" else split(first, size, largest)
     for made in range(most):
         found = blocks.statistics(plain)
@@ -228,35 +251,36 @@ def train(
     seed: int = 0,
     largest: int = 255,
     of_rows: bool = False,
+    changes: dict[str, Any] | None = None,
 ) -> tuple[Rows, float, int]:
     """The codebook in order of brightness, its mean squared error, and the steps; components go up to `largest`.
 
     Of rows of numbers steps and noise have another rule, and the training without rounds is taken where it is better.
+    `changes` replace numbers of the rule.
     """
     of_rows = of_rows and refine > 0
     whole = Blocks(rows, weights)
     if len(rows) <= size:
         codebook = np.concatenate([rows, np.repeat(rows[:1], size - len(rows), axis=0)])
         return codebook[np.lexsort((*codebook.T[::-1], codebook.sum(1)))], 0.0, 0
-    able, many = np.count_nonzero(weights), max(LEAST_TURN, TURN_SAMPLE * size)
-    if of_rows:
-        many = max(ROWS_LEAST_TURN, ROWS_TURN * size)
+    rule = {**(ROWS if of_rows else BLOCKS), **(changes or {})}
+    able, many = int(np.count_nonzero(weights)), max(rule["least_turn"], rule["turn"] * size)
     half = min(able // 2, MOST_TURN_BYTES // rows.shape[1])
-    is_halved = not of_rows and able >= HALVED and SECOND_SAMPLE * size <= half < many
+    is_halved = able >= rule["halved"] and rule["second"] * size <= half < many
     many = half if is_halved else many
     large_set = refine > 0 and able >= 2 * many and many * rows.shape[1] <= MOST_TURN_BYTES
-    large = min(size + size // (TURN_SURPLUS if large_set and not of_rows else SURPLUS), 65536) if refine else size
-    first = sample(whole, max(LEAST_FIRST, (ROWS_FIRST if of_rows else FIRST_SAMPLE) * large), 0, seed)
-    several = max(LEAST_SECOND, SECOND_SAMPLE * size)
+    large = min(size + size // rule["surplus"][large_set], 65536) if refine else size
+    first = sample(whole, max(rule["least_first"], rule["first"] * large), 0, seed)
+    several = max(rule["least_second"], rule["second"] * size)
     second = sample(whole, several, 1, seed)
-    early = ROUND_STEPS
-    late = (MANY_WHOLE_STEPS if size >= MANY_CODEWORDS else WHOLE_STEPS)[int(able >= 2 * several)]
+    early = rule["round_steps"]
+    late = rule["whole_steps"][size >= rule["many"]][int(able >= 2 * several)]
     if able < several:
-        early = late = ROWS_FEW_STEPS if of_rows else FEW_STEPS
-    turns = max(TURNS, min(MOST_TURNS, able // many, MOST_TURN_BYTES // (many * rows.shape[1])))
-    turn_steps = TURN_STEPS[1 + int(turns >= MANY_TURNS) if size >= MANY_IN_TURN and not is_halved else 0]
-    if of_rows:
-        late, turn_steps = min(late, ROWS_WHOLE_STEPS), ROWS_TURN_STEPS
+        early = late = rule["few_steps"]
+    fewest, most_turns = rule["turns"]
+    turns = max(fewest, min(most_turns, able // many, MOST_TURN_BYTES // (many * rows.shape[1])))
+    is_many = size >= rule["many_in_turn"] and not is_halved
+    turn_steps = rule["turn_steps"][1 + int(turns >= rule["many_turns"]) if is_many else 0]
     most = math.isqrt(443**2 * 16 // max(16, rows.shape[1])) if of_rows else 443
     in_turn = [every(whole, many, i) for i in range(turns)] if large_set else []
     rounds = []

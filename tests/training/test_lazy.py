@@ -9,7 +9,6 @@ import numpy.typing as npt
 import pytest
 
 from clquant import VQCodec, runtime
-from clquant.images import lazy
 from clquant.runtime import FileError, InvalidArgument, StoppedError
 
 SMALL = 12 << 10
@@ -34,7 +33,7 @@ class Rows:
 @pytest.fixture(autouse=True)
 def small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bound so low that pictures of these tests take several bands."""
-    monkeypatch.setattr(lazy, "memory_bytes", lambda given: SMALL if given in (None, SMALL) else 1 << 20)
+    monkeypatch.setenv("CLQUANT_LIMITS", f"lazy.memory={SMALL}")
 
 
 def smooth(rng: np.random.Generator, height: int, width: int, channels: int = 1) -> npt.NDArray[np.uint8]:
@@ -79,7 +78,8 @@ def test_several_pictures_and_weights(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.full
-def test_what_fits_memory_is_read_at_once(rng: np.random.Generator) -> None:
+def test_what_fits_memory_is_read_at_once(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CLQUANT_LIMITS")
     image = smooth(rng, 90, 70)
     source = Rows(image)
     assert equal(VQCodec(8, refine=2).fit(source, memory="1 MiB"), VQCodec(8, refine=2).fit(image))

@@ -11,11 +11,12 @@ import pyopencl.array
 import pytest
 
 from clquant import VQCodec, images, runtime
-from clquant.training import lloyd, training
+from clquant.training import lloyd, schedule, training
 from clquant.training import search as search_module
 from clquant.training.blocks import BlockShape
 from clquant.training.blockset import BlockSet
 from clquant.training.selection import Selection
+from clquant.vq.fit import checked_plan
 from tests.reference import vq as reference
 from tests.reference import vq_training as training_reference
 
@@ -54,18 +55,30 @@ def test_blocks_and_their_samples(
             assert sampled.total_weight == expected.total
 
 
-def assert_trained(queue: Any, pictures: list[Bytes], size: int, weights: Any = None, **parameters: Any) -> None:
-    """`fit` is the reference, bit for bit."""
-    codec = VQCodec(size, (2, 3), queue=queue, **parameters).fit(pictures, weights)
+def assert_trained(
+    queue: Any, pictures: list[Bytes], size: int, weights: Any = None, *, rule: Any = None, **parameters: Any
+) -> None:
+    """`fit` is the reference, bit for bit; with `rule`, training by a rule with other numbers."""
+    codec = VQCodec(size, (2, 3), queue=queue, **parameters)
     rows = np.concatenate([reference.blocks(p, 2, 3) for p in pictures])
     shape = BlockShape(2, 3, pictures[0].shape[2] if pictures[0].ndim == 3 else 1)
     tables = [shape.table_shape(*p.shape[:2]) for p in pictures]
     checked = training.check_weights(weights, tables)
     flat = np.ones(len(rows), np.int64) if checked is None else checked
     seed = parameters.pop("random_state", 0)
-    expected = training_reference.train(rows, flat.astype(np.int64), size, seed=seed, **parameters)
-    np.testing.assert_array_equal(codec.codebook_.reshape(size, -1), expected[0])
-    assert (codec.mse_, codec.n_iter_) == expected[1:]
+    expected = training_reference.train(rows, flat.astype(np.int64), size, seed=seed, changes=rule, **parameters)
+    if rule is None:
+        codec.fit(pictures, weights)
+        found = codec.codebook_.reshape(size, -1), codec.mse_, codec.n_iter_
+    else:
+        plan = dataclasses.replace(checked_plan(codec)[0], rule=dataclasses.replace(schedule.BLOCKS, **rule))
+        session = runtime.open_session(queue)
+        with session.scope() as scope:
+            blocks = block_set(queue, scope, pictures, shape, checked)
+            made = training.train(session, blocks, [plan], runtime.Progress(None))
+        found = made.codebook, made.mse, made.n_iter
+    np.testing.assert_array_equal(found[0], expected[0])
+    assert found[1:] == expected[1:]
 
 
 @pytest.mark.parametrize("init", ["k-means++", "splitting"])
@@ -110,18 +123,12 @@ def test_weighted_training_equals_the_reference(
 
 
 @pytest.mark.full
-def test_samples_of_many_blocks_train_first(
-    queue: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (training, training_reference):
-        monkeypatch.setattr(module, "LEAST_FIRST", 0)
-        monkeypatch.setattr(module, "LEAST_SECOND", 0)
-        monkeypatch.setattr(module, "MANY_CODEWORDS", 3)
-        monkeypatch.setattr(module, "SECOND_SAMPLE", 128)
-    assert_trained(queue, [gray(rng, 72, 75)], 2, refine=10)
-    assert_trained(queue, [gray(rng, 72, 75)], 3, refine=10)
-    assert_trained(queue, [gray(rng, 72, 75)], 5, refine=10)
-    assert_trained(queue, [gray(rng, 72, 75)], 2, np.array([3.0]), init="splitting", refine=2)
+def test_samples_of_many_blocks_train_first(queue: Any, rng: np.random.Generator) -> None:
+    rule = {"least_first": 0, "least_second": 0, "many": 3, "second": 128}
+    assert_trained(queue, [gray(rng, 72, 75)], 2, refine=10, rule=rule)
+    assert_trained(queue, [gray(rng, 72, 75)], 3, refine=10, rule=rule)
+    assert_trained(queue, [gray(rng, 72, 75)], 5, refine=10, rule=rule)
+    assert_trained(queue, [gray(rng, 72, 75)], 2, np.array([3.0]), init="splitting", refine=2, rule=rule)
 
 
 @pytest.mark.full
@@ -130,26 +137,28 @@ def test_samples_in_turn_train_where_there_are_many_blocks(
     queue: Any, rng: np.random.Generator, limits: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLQUANT_LIMITS", limits)
-    for module in (training, training_reference):
-        for name, value in (("LEAST_FIRST", 0), ("LEAST_TURN", 0), ("FIRST_SAMPLE", 4), ("TURN_SAMPLE", 20)):
-            monkeypatch.setattr(module, name, value)
-        for name, value in (("TURN_STEPS", (7, 9, 11)), ("MANY_IN_TURN", 8), ("MANY_TURNS", 5)):
-            monkeypatch.setattr(module, name, value)
-    assert_trained(queue, [gray(rng, 40, 43)], 4, refine=10)
-    assert_trained(queue, [gray(rng, 40, 43)], 3, np.array([3.0]), refine=7)
-    assert_trained(queue, [gray(rng, 68, 73)], 9, refine=10)
-    assert_trained(queue, [gray(rng, 80, 91)], 8, refine=10)
+    rule = {"least_first": 0, "least_turn": 0, "first": 4, "turn": 20}
+    rule |= {"turn_steps": (7, 9, 11), "many_in_turn": 8, "many_turns": 5}
+    assert_trained(queue, [gray(rng, 40, 43)], 4, refine=10, rule=rule)
+    assert_trained(queue, [gray(rng, 40, 43)], 3, np.array([3.0]), refine=7, rule=rule)
+    assert_trained(queue, [gray(rng, 68, 73)], 9, refine=10, rule=rule)
+    assert_trained(queue, [gray(rng, 80, 91)], 8, refine=10, rule=rule)
 
 
-def test_halves_of_very_many_blocks_are_taken_in_turn(
-    queue: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (training, training_reference):
-        for name, value in (("LEAST_FIRST", 0), ("FIRST_SAMPLE", 4), ("SECOND_SAMPLE", 16), ("HALVED", 150)):
-            monkeypatch.setattr(module, name, value)
-        monkeypatch.setattr(module, "TURN_STEPS", (7, 9, 11))
-    assert_trained(queue, [gray(rng, 40, 43)], 8, refine=10)
-    assert_trained(queue, [gray(rng, 10, 43)], 8, refine=5)  # too few
+def test_halves_of_very_many_blocks_are_taken_in_turn(queue: Any, rng: np.random.Generator) -> None:
+    rule = {"least_first": 0, "first": 4, "second": 16, "halved": 150, "turn_steps": (7, 9, 11)}
+    assert_trained(queue, [gray(rng, 40, 43)], 8, refine=10, rule=rule)
+    assert_trained(queue, [gray(rng, 10, 43)], 8, refine=5, rule=rule)  # too few
+
+
+@pytest.mark.parametrize("kind", ["BLOCKS", "ROWS"])
+def test_rules_have_the_numbers_of_the_reference(kind: str) -> None:
+    rule = dataclasses.asdict(getattr(schedule, kind))
+    expected = getattr(training_reference, kind)
+    assert {name: rule[name] for name in expected if name != "halved"} == {
+        name: value for name, value in expected.items() if name != "halved"
+    }
+    assert rule["halved"] == (expected["halved"] if kind == "BLOCKS" else None)
 
 
 @pytest.mark.full

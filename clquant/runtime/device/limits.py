@@ -11,10 +11,10 @@ from typing import Any
 
 import pyopencl as cl
 
+from clquant.runtime.device.bounds import BOUNDS, ENVIRONMENT
 from clquant.runtime.errors import InvalidArgument, text_of
 from clquant.runtime.program.pocl import PLATFORM
 
-ENVIRONMENT = "CLQUANT_LIMITS"
 POCL_MEMORY_VARIABLE = "POCL_MEMORY_LIMIT"
 # Limits of the control group that the process sees as its own, as in a container: versions 2 and 1.
 CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
@@ -87,7 +87,7 @@ class Limits:
     def lowered(self, text: str) -> Limits:
         """Lower limits as a text such as ``"work_group=8,int64_atomics=0"`` says; higher numbers have no effect."""
         changes: dict[str, Any] = {}
-        names = {field.name for field in dataclasses.fields(self)}
+        names = {field.name for field in dataclasses.fields(self)} | set(BOUNDS)
         for part in filter(None, (p.strip() for p in text.split(","))):
             name, _, number = part.partition("=")
             if name not in names or not re.fullmatch("[0-9]{1,19}", number):
@@ -96,6 +96,8 @@ class Limits:
             if name in _AT_LEAST and int(number) < _AT_LEAST[name]:
                 allowed = f"at least {_AT_LEAST[name]}"
                 raise InvalidArgument(f"{ENVIRONMENT}={text_of(text)} holds {text_of(part)}; allowed: {allowed}")
+            if name in BOUNDS:
+                continue
             present = getattr(self, name)
             changes[name] = type(present)(min(int(present), int(number)))
         return dataclasses.replace(self, **changes)

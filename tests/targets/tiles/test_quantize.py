@@ -15,7 +15,6 @@ import pytest
 
 import clquant
 from clquant import cli, tiles
-from clquant.images import lazy
 from clquant.palette.engine import predict
 from clquant.targets.tiles import stores
 from clquant.targets.tiles.stores import Place
@@ -98,7 +97,7 @@ def test_tiles_have_the_bits_of_the_whole_map(
 ) -> None:
     if name.endswith("pmtiles"):
         pytest.importorskip("pmtiles")
-    monkeypatch.setattr(lazy, "memory_bytes", lambda _: 32 << 20)  # a few tiles at a time
+    monkeypatch.setenv("CLQUANT_LIMITS", "lazy.memory=33554432")  # a few tiles at a time
     made = tiles.quantize(source, tmp_path / name, 9, dither=dither)
     assert made.palette == clquant.KMeansPalette(9).fit(list(world.values())).palette_
     assert tiles.histogram(source) == clquant.ColorHistogram.of(list(world.values()))
