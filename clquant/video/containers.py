@@ -35,6 +35,7 @@ _BORDER, _MOST_WITH_BORDER = 128, 1 << 28  # FFmpeg's own bound, which refuses l
 _ALLOWED = "MP4, MOV, MKV, WebM, AVI, MPEG, FLV, OGG, ASF, RM, y4m and others that are whole in one file (SECURITY.md)"
 _Y4M_HEAD = re.compile(rb"YUV4MPEG2(?= .*?W(\S+))(?= .*?H(\S+))")
 _HEAD_BYTES = 256
+_LEAST_VERSION = 18  # from which on colours are converted exactly
 _BUFFER_BYTES = 1 << 16
 _THREADS = 8
 
@@ -185,4 +186,8 @@ def _refusal(shown: str, head: bytes, error: Exception) -> FileError:
 
 def import_av(shown: str) -> Any:
     """PyAV, or an error that says how to get it."""
-    return import_package("av", f"read {shown}: it is no picture, and films need PyAV", "pip install av")
+    av = import_package("av", f"read {shown}: it is no picture, and films need PyAV", "pip install av")
+    if int(av.__version__.partition(".")[0]) < _LEAST_VERSION:
+        needed = f"it is no picture, and films need PyAV {_LEAST_VERSION} or later, for Python 3.11 or later"
+        raise FileError(f"cannot read {shown}: {needed}; {av.__version__} is installed")
+    return av

@@ -23,7 +23,7 @@ from clquant.images.folders import files_below
 from clquant.runtime import FileError, InvalidArgument, StoppedError
 from clquant.video.timing import Timed, clipped, rounded, thinned
 
-av = pytest.importorskip("av", reason="films need PyAV")
+av = pytest.importorskip("av", "18", reason="films need PyAV")
 
 STARTS_MS = [0, 40, 120, 130, 300]
 

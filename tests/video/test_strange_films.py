@@ -15,8 +15,6 @@ from clquant.cli import main
 from clquant.runtime import FileError
 from tests.video.test_films import film
 
-pytest.importorskip("av", reason="films need PyAV")
-
 RED, BLUE = (np.full((16, 16, 3), color, np.uint8) for color in ((255, 0, 0), (0, 0, 255)))
 SECONDS = 5  # far above what a refusal takes, far below what following takes
 
