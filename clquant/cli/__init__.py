@@ -13,7 +13,8 @@ from typing import Any
 import clquant
 from clquant.cli import common, streams
 from clquant.cli.common import EXIT_FAILED
-from clquant.cli.parser import COMMANDS, EXIT_USAGE, build_parser
+from clquant.cli.parser import COMMANDS, EXIT_USAGE, OF_ALL, build_parser
+from clquant.runtime import InvalidArgument
 
 COMPLETION_VARIABLE = "_ARGCOMPLETE"  # set by the shell while it asks for completions
 
@@ -34,7 +35,13 @@ def main(
                 import argcomplete
 
                 argcomplete.autocomplete(build_parser())  # which ends
+        if given and given[0] not in COMMANDS and given[0] not in OF_ALL:
+            example = given[0] if os.path.exists(given[0]) else "photo.jpg"
+            allowed = f"{', '.join(COMMANDS)}, such as clquant palette {example}"
+            raise InvalidArgument(f"the first word is {given[0]!r}; allowed: a command: {allowed}")
         args = build_parser(named).parse_args(given)
+        if getattr(args, "dither", None) == common.NO_DITHER:
+            args.dither = None
         with running or contextlib.nullcontext(), _plain_warnings():
             with common.progress_bar(args, f"clquant {args.command}"):
                 status = int(args.run(args))

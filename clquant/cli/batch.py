@@ -87,8 +87,8 @@ class Item:
 
 def sizes(nbytes: int | None, input_bytes: int | None) -> str:
     """End a line about a result with its bytes and its input's, as far as they are known."""
-    before = "" if input_bytes is None else f" of {input_bytes}"
-    return "" if nbytes is None else f", {nbytes}{before} bytes"
+    before = "" if input_bytes is None else f"{input_bytes} -> "
+    return "" if nbytes is None else f", {before}{nbytes} bytes"
 
 
 def run(args: argparse.Namespace, pairs: Sequence[Pair], read: Read[T], work: Callable[[Item, T], Finish]) -> int:

@@ -100,10 +100,12 @@ def typed(args: argparse.Namespace, name: str) -> str:
 
 def as_typed(args: argparse.Namespace, message: str) -> str:
     """Name options in an error as they were typed, instead of Python's parameters."""
-    for name, word in getattr(args, "typed", {}).items():
-        parameters = {name, args.options[name].parameter} if name in args.options else {name}
-        for one in parameters:
-            place = rf"(?<!['\w-]){one}(?!['\w])" if "_" in one else rf"^{one}(?= (is|has|are|holds)\b)"
+    words: dict[str, str] = getattr(args, "typed", {})
+    parameters = {one.parameter: typed(args, name) for name, one in getattr(args, "options", {}).items()}
+    for name, word in {**parameters, **words}.items():
+        is_subject = "_" not in name
+        if not is_subject or word in words.values():
+            place = rf"^{name}(?= (is|has|are|holds)\b)" if is_subject else rf"(?<!['\w-]){name}(?!['\w])"
             message = re.sub(place, word, message)
     return message
 
@@ -204,8 +206,8 @@ def add_dither(
     default: str | None = None,
 ) -> None:
     """Declare ``--dither``, of some names or of all; `remark` ends its help, and `const` is meant if none is named."""
-    names = [*(names or dither_names()), *([NO_DITHER] if default else [])]
-    remark = remark or f"(default: {default or 'no dithering'})"
+    names = [*(names or dither_names()), NO_DITHER]
+    remark = remark or f"(default: {default or NO_DITHER})"
     text = f"{what}; HOW is one of: {', '.join(names)}; {const} if none is named {remark}"
     option(parser, "--dither HOW", text, "everyday", nargs="?", const=const, choices=names, default=default)
 
@@ -245,7 +247,7 @@ def sides(text: str) -> tuple[int, int]:
     """Two whole numbers from 1 on, such as ``4x4``."""
     found = re.fullmatch(r"([1-9]\d{0,4})x([1-9]\d{0,4})", text.lower())
     if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form 4x4")
+        raise argparse.ArgumentTypeError(f"{text!r} is no pair of whole numbers, such as 4x4 or 800x480")
     return int(found[1]), int(found[2])
 
 

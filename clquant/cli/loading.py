@@ -34,6 +34,7 @@ MOVING = frozenset({"GIF", "PNG", "WEBP", "AVIF", "FLI"})
 MOST_DPI = 100_000
 # What is lost, with the places that keep it.
 _PLACE = Loss("the place on the map is dropped; .tif keeps it")
+_NO_PLACE = Loss("the place on the map is dropped")
 _PROFILE = Loss("the ICC profile is dropped; .png, .tif, .webp and .jpg keep it")
 _PROFILE_KIND = Loss("the ICC profile is dropped, as it is not of RGB")
 _ALPHA = Loss("transparent pixels lie over white; --background takes another colour")
@@ -123,7 +124,7 @@ class Loaded:
             kept["tiffinfo"] = self.place
         return kept
 
-    def lost(self, kind: str = "") -> list[Loss]:
+    def lost(self, kind: str) -> list[Loss]:
         """What a format does not keep."""
         place = [_PLACE] if self.place and kind != "TIFF" else []
         profile = [_PROFILE] if self.icc_profile is not None and kind not in WITH_PROFILE else []
@@ -169,7 +170,7 @@ def load_still(args: argparse.Namespace, source: Source, why: str, *, keeps: boo
     """Load a file's first frame, with notes if there are more, and of what is lost unless the result keeps some."""
     loaded = load(source, **how).first_alone(f": {why}")
     if not keeps:
-        common.note_lost(args, loaded.name, loaded.lost())
+        common.note_lost(args, loaded.name, [*([_NO_PLACE] if loaded.place else []), *loaded.unkept])
     return loaded
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import difflib
 import importlib
 import os
 import pkgutil
@@ -17,6 +18,9 @@ from clquant.cli import commands, streams
 
 COMMANDS = tuple(module.name for module in pkgutil.iter_modules(commands.__path__))
 """Modules of `clquant.cli.commands`."""
+
+OF_ALL = ("-h", "--help", "--version")
+"""Options that stand before a command."""
 
 EXIT_USAGE = 2
 
@@ -98,7 +102,9 @@ class _Command(_Parser):
         words = _Words(self, args)
         found, unknown = super().parse_known_args(args if self._subparsers else words.sorted(), namespace)
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            near = difflib.get_close_matches(unknown[0], self._option_string_actions, 1)
+            hint = f"; the nearest option is {near[0]}" if near else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         if not self._subparsers:
             found.typed = words.typed
         return found, unknown

@@ -117,7 +117,7 @@ def test_sizes_are_told_and_larger_results_may_be_left_out(folder, capsys, rng):
     assert made > size
     (folder / "photo.png").unlink()
     assert main(given) == 0
-    assert f", {made} of {size} bytes, " in capsys.readouterr().err
+    assert f", {size} -> {made} bytes, " in capsys.readouterr().err
     (folder / "photo.png").unlink()
     assert main([*given, "--skip-if-larger", "--json"]) == 0
     (record,) = json.loads(capsys.readouterr().out)["results"]

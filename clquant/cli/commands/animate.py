@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     if args.use is None and not 2 <= args.colors <= 256:
         raise InvalidArgument(f"n_colors is {args.colors}; allowed: 2 to 256")
     how = common.parameters(args, clquant.animate) | {"queue": common.open_queue(args)}
-    how["dither"] = None if args.dither == common.NO_DITHER else args.dither
+    how["dither"] = args.dither
     frames = _frames(args)
     with common.progress_bar(args, sources.sources[0].relative.name) as progress:
         made = clquant.animate(frames, colors, progress=progress, **how)

@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     if not pairs:
         return 0
     how = common.parameters(args, chosen.quantize) | {"queue": common.open_queue(args)}
-    how["dither"] = None if args.dither == common.NO_DITHER else args.dither
+    how["dither"] = args.dither
 
     def work(item: Item, picture: Any) -> batch.Finish:
         with item.working() as progress:

@@ -144,7 +144,11 @@ def _model(args: argparse.Namespace) -> Any:
 
 def _rows(source: Source) -> Any:
     """Return rows as Python's verbs take them."""
-    return files.array_of(streams.read(), "standard input") if source.piped else pathlib.Path(source.path)
+    if source.piped:
+        return files.array_of(streams.read(), "standard input")
+    if not source.path.lower().rstrip("/").endswith(files.SUFFIXES):
+        raise FormatError(f"{source.shown} is no file of rows; allowed: {', '.join(files.SUFFIXES)}")
+    return pathlib.Path(source.path)
 
 
 def _load(args: argparse.Namespace, path: str) -> Any:

@@ -74,7 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     common.add_batch(parser, "a picture format", "IN-compare.png beside each input", ", {colors} is K")
     common.add(parser, "colors", help="colours, 2 to 256 (default: 16)", default=16)
-    common.add_dither(parser, "dither our results", "(default: no dithering; Pillow and libimagequant use their own)")
+    common.add_dither(parser, "dither our results", "(default: none; Pillow and libimagequant use their own)")
     option(parser, "--crop SIDE", "show only the middle SIDE x SIDE pixels of each", "everyday", type=int)
     text = "write a page with a slider between any two pictures too: an .html file, or a folder for several inputs"
     option(parser, "--html PAGE", text, "everyday")

@@ -231,7 +231,7 @@ def _by_bands(options: Options, shared: Palette | None, item: Item) -> batch.Fin
     with item.working() as progress:
         whole = loading.picture(args, item.source)
         palette = shared or options.learn([whole], item.label)
-        picture = images.read_parts(item.source.path, memory=args.memory)
+        picture = images.read_parts(item.source.path, memory=args.memory, max_bits=16)
         may_have_holes = picture.channels == 4 and (picture.array is None or not picture.array[..., 3].all())
         if may_have_holes and len(palette) != MOST_COLORS:  # so that indices have 8 bits
             palette = palette.with_transparent()

@@ -91,7 +91,7 @@ def _add_learning(group: argparse._ArgumentGroup) -> None:
 def _add_drawing(group: argparse._ArgumentGroup) -> None:
     """Declare the options of dithering, alpha and display."""
     common.add_dither(
-        group, "imitate more colours, such as by blue-noise", "(default: no dithering; search with --method spatial)"
+        group, "imitate more colours, such as by blue-noise", "(default: none; search with --method spatial)"
     )
     option(group, "--strength S", "of ordered dithering and of error filters, 0 to 1 (default: 1)", type=float)
     option(group, "--sharpness S", "of --dither search, 0 to 16: greater is calmer (default: 0.4)", type=float)
@@ -208,7 +208,7 @@ def ditherer(args: argparse.Namespace) -> Any:
         return clquant.ErrorDiffusion(args.dither, strength, args.serpentine, error_space=space)
     if args.sharpness is not None:
         return clquant.SearchDither(sharpness=args.sharpness)
-    if args.dither is None and args.method == "spatial":
+    if args.method == "spatial" and "dither" not in args.typed:
         return "search"
     return args.dither
 
