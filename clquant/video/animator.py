@@ -97,9 +97,9 @@ def animate(
         lack, may differ from its colour where that makes the file smaller. By default twice as
         many as `quality` is below 90.
     max_bytes : int, optional
-        The most bytes of a file. It is made again and again, with less of these, in this order, until it is between
-        nine tenths and all of that: `quality` down to 85, `lossy` up to 30, `colors` down to 32, the size down to a
-        sixteenth. What was reached is in the `figures` of the result.
+        The most bytes of a file. Where it takes more, the size, `colors`, `quality` and `lossy` that give the least
+        squared error at the size of the frames are searched for, by trials on some of these; a size that was given to
+        `clquant.video.frames` stays unless no other way fits. What was reached is in the `figures` of the result.
     dither : optional
         As `PaletteEngine.predict`.
     color_space, random_state, queue
@@ -150,6 +150,7 @@ def animate(
         random_state=random_state,
         queue=queue,
         report=report,
+        keeps_size=source.is_sized,
     )
     return Animation._of_maker(reduction.prepared())
 
@@ -162,6 +163,8 @@ class Reduction:
     ----------
     alike : bool
         Whether all frames are known to have as many channels.
+    keeps_size : bool
+        Whether a person chose the size of the frames.
     scale : float
         Of the frames' sides.
     scenes : tuple of Scene
@@ -192,6 +195,7 @@ class Reduction:
     random_state: Any
     queue: CommandQueue | None
     report: Progress
+    keeps_size: bool = False
     scale: float = 1.0
     scenes: tuple[ways.Scene, ...] = ()
     size: tuple[int, int] = (0, 0)

@@ -124,6 +124,8 @@ class Frames:
         Of every frame; of pictures in memory those of the first.
     plays : int
         How often the file says that they are shown; 0 for ever.
+    is_sized : bool
+        Whether their size was asked for.
     once : bool
         Whether they can be iterated over once only: those of pipes and iterators.
     alike : bool
@@ -156,6 +158,7 @@ class Frames:
         if raw is not None and not isinstance(self._source, Film):
             raise InvalidArgument(f"raw is {params.shown(raw)}, but frames are pictures; allowed: with a film")
         self._size = _size(size, (self._source.width, self._source.height))
+        self.is_sized = size is not None
         self.width, self.height = self._size or (self._source.width, self._source.height)
         self.plays, self.once, self.alike = self._source.plays, self._source.once, self._source.alike
 

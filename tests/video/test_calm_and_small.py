@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import itertools
+import re
 import shutil
 import subprocess
 from types import SimpleNamespace
@@ -174,19 +176,81 @@ def test_files_of_at_most_so_many_bytes(noisy, tmp_path, capsys):
     made.save(tmp_path / "a.gif")
     assert 0.27 * whole <= (tmp_path / "a.gif").stat().st_size <= 0.3 * whole
     assert made.figures["bytes"] == (tmp_path / "a.gif").stat().st_size
-    assert len(clquant.animate(noisy, max_bytes=2 * whole).to_bytes("GIF")) == whole
-    with pytest.raises(InvalidArgument, match="max_bytes is 100; allowed for these frames: more than they take in 32"):
+    enough = clquant.animate(noisy, max_bytes=2 * whole)
+    assert (len(enough.to_bytes("GIF")), enough.figures["changed"]) == (whole, {})
+    with pytest.raises(
+        InvalidArgument, match=r"max_bytes 100 is too small: the smallest result takes [1-9][\d,]* bytes"
+    ):
         clquant.animate(noisy, max_bytes=100).save(tmp_path / "b.gif")
     assert not (tmp_path / "b.gif").exists()
-    assert main(["animate", str(tmp_path / "a.gif"), "--max-bytes", "3k", "-o", str(tmp_path / "c.gif")]) == 0
-    assert "bytes (quality" in capsys.readouterr().err
-    assert (tmp_path / "c.gif").stat().st_size <= 3000
-    for format, colors in (("PNG", 32), ("GIF", made.palette)):
-        whole = len(clquant.animate(noisy, colors).to_bytes(format))
-        assert 0.5 * whole < len(clquant.animate(noisy, colors, max_bytes=int(0.9 * whole)).to_bytes(format)) < whole
     for wrong in ({"quality": 0}, {"hold": 16}, {"lossy": 101}, {"max_bytes": 0}):
         with pytest.raises(InvalidArgument, match=f"{next(iter(wrong))} is"):
             clquant.animate(noisy, **wrong)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("format", "colors"), [("PNG", 32), ("WEBP", 32), ("GIF", ["#333", "#655", "#797", "#ccc"])])
+def test_every_format_and_given_colours_in_so_many_bytes(format, colors, noisy):
+    whole = len(clquant.animate(noisy, colors).to_bytes(format))
+    assert 0.5 * whole < len(clquant.animate(noisy, colors, max_bytes=int(0.9 * whole)).to_bytes(format)) < whole
+
+
+def test_the_command_says_what_it_changed_for_bytes(noisy, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    clquant.animate(noisy[:4]).save("a.gif")
+    height, width = noisy[0].shape[:2]
+
+    def made(*arguments):
+        status = main(["animate", "a.gif", *arguments, "-o", "b.gif"])
+        return status, capsys.readouterr().err, clquant.video.frames("b.gif").width if status == 0 else None
+
+    status, text, found = made("--max-bytes", "1M")
+    assert (status, found) == (0, width)
+    assert "(nothing changed)" in text
+    status, text, found = made("--max-bytes", "900")
+    assert status == 0
+    assert f"changed for --max-bytes: size {width}x{height} -> {found}x" in text
+    status, text, found = made("--max-bytes", "3k", "--size", str(width))
+    assert (status, found) == (0, width)
+    assert "changed for --max-bytes: colours" in text
+    status, text, found = made("--max-bytes", "300", "--size", str(width))
+    assert status == 0
+    assert f"changed for --max-bytes: no result of --size fits: size {width}x{height} -> {found}x" in text
+    (tmp_path / "b.gif").unlink()
+    status, text, _ = made("--max-bytes", "90")
+    assert status == 2
+    assert re.search(r"--max-bytes 90 is too small: the smallest result takes [1-9]\d* bytes", text)
+    assert not (tmp_path / "b.gif").exists()
+
+
+@pytest.mark.full
+def test_bytes_are_spent_where_they_show_at_the_size_asked_for(rng):
+    """At most 1.05 of the error of any size and number of colours by hand: a photograph shrinks, a screen does not."""
+    soft = rng.integers(0, 256, (6, 10, 3), np.uint8)
+    soft = np.asarray(PIL.Image.fromarray(soft).resize((160, 90), PIL.Image.Resampling.BICUBIC))
+    photograph = [np.ascontiguousarray(soft[n : n + 64, 4 * n : 4 * n + 112]) for n in range(6)]
+    text = np.repeat(np.repeat(rng.integers(0, 2, (32, 56), np.uint8) * 200, 2, axis=0), 2, axis=1)
+    screen = [np.dstack([np.roll(text, 4 * n, axis=0)] * 3) + np.uint8(n) for n in range(6)]
+    for frames in (photograph, screen):
+        asked = len(clquant.animate(frames, dither="leaky").to_bytes("GIF")) // 2
+        film = clquant.animate(frames, dither="leaky", max_bytes=asked)
+        own = error_at_size(film.to_bytes("GIF"), frames)
+        best = np.inf
+        for width, colors in itertools.product((112, 100, 90, 80, 70, 60, 50), (256, 128, 64, 32)):
+            size = width, round(64 * width / 112)
+            small = [np.asarray(PIL.Image.fromarray(frame).resize(size, PIL.Image.LANCZOS)) for frame in frames]
+            data = clquant.animate(small, colors, dither="leaky").to_bytes("GIF")
+            if len(data) <= asked:
+                best = min(best, error_at_size(data, frames))
+        assert own <= 1.05 * best
+        assert film.figures["bytes"] <= asked
+
+
+def error_at_size(data, frames):
+    shown = [one.picture[:, :, :3] for one in decoded(data)[0]]
+    size = frames[0].shape[1::-1]
+    back = [np.asarray(PIL.Image.fromarray(picture).resize(size, PIL.Image.Resampling.LANCZOS)) for picture in shown]
+    return ((np.array(back, int) - np.array(frames, int)) ** 2).mean()
 
 
 @pytest.mark.skipif(not shutil.which("ffmpeg") or not shutil.which("gifsicle"), reason="needs ffmpeg and gifsicle")

@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--quality Q", text, "everyday", type=int, default=90)
     option(parser, "--hold N", "frames to look ahead for what is held ({default})", of=clquant.animate, type=int)
     option(parser, "--lossy N", "loss of a GIF's packing, 0 to 100", type=int)
-    text = "less quality, more loss, fewer colours, a smaller size, until it fits"
+    text = "size, colours, quality and loss that differ least in so many bytes; --size stays where that is possible"
     option(parser, "--max-bytes N", text, "everyday", type=common.byte_count)
     option(parser, "--plays N", "how often it is shown, 0 for ever (default: as IN)", type=int)
     parser.add_argument("--comment", default="", metavar="TEXT", help="a text in the file (GIF, PNG)")
@@ -133,16 +133,25 @@ def _report(args: argparse.Namespace, sources: Inputs, target: str, made: Animat
     figures = made.figures
     count = common.counted(figures["frames"], "frame")
     size, colors = f"{figures['width']}x{figures['height']}", common.counted(figures["colors"], "colour")
-    reached = "" if args.max_bytes is None else f" (quality {figures['quality']}, loss {figures['lossy']})"
+    changed = "" if args.max_bytes is None else f" ({_changes(args, figures['changed'])})"
     common.say(
         args,
         f"{sources.sources[0].relative} -> {shown(target)}: {count} of {size}, {colors}, "
-        f"{figures['bytes']} bytes{reached}, {seconds:.2f} s",
+        f"{figures['bytes']} bytes{changed}, {seconds:.2f} s",
         input=sources.sources[0].path,
         output=target,
         seconds=seconds,
         **figures,
     )
+
+
+def _changes(args: argparse.Namespace, changed: dict[str, list[Any]]) -> str:
+    """Say what a file within ``--max-bytes`` has less of than was asked for."""
+    if not changed:
+        return "nothing changed"
+    names = {"size": "size" if args.size is None else "no result of --size fits: size", "lossy": "loss"}
+    texts = [f"{names.get(name, name)} {asked} -> {found}" for name, (asked, found) in changed.items()]
+    return f"changed for --max-bytes: {', '.join(texts)}"
 
 
 def _size(text: str) -> int | tuple[int, int]:
