@@ -162,6 +162,7 @@ _CLUSTER = (
 _DEVICE = "OpenCL device to use; its number, gpu, cpu, a part of its name (clquant devices), or all: every GPU"
 _ICC = "colours of a file with an ICC profile: become sRGB, or stay with the profile (default: %(default)s)"
 _PALETTE = "write the palette too: .gpl .act .pal .hex .ase .png"
+_RANGE = "value of 16-bit files that is white: 4095 of 12 bits, 1023 of 10 (default: 65535)"
 _SEED = "seed of what is random (default: 0)"
 _SPACE = "where colours are compared (default: srgb)"
 _TIFF = "TIFF: g4 of black and white alone (default: deflate)"
@@ -177,6 +178,7 @@ _SHARED: dict[str, Callable[..., None]] = {
     "icc": partial(option, words="--icc", help=_ICC, traits="whole", choices=("srgb", "keep"), default="srgb"),
     "json": partial(option, words="--json", help="print what was done as JSON, instead of a line per result"),
     "quiet": lambda parser: _add_loudness(parser),
+    "range": partial(option, words="--range WHITE", help=_RANGE, traits="whole", type=int),
     "save_palette": partial(option, words="--save-palette FILE", help=_PALETTE, traits="everyday result joint"),
     "seed": partial(option, words="--seed --random-state SEED", help=_SEED, type=int, default=0),
     "space": partial(

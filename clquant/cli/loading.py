@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from clquant import images
+from clquant import images, params
 from clquant.cli import common, inputs
 from clquant.cli.common import STDOUT, Loss
 from clquant.cli.inputs import Pair, Source
@@ -24,6 +24,7 @@ from clquant.cli.outputs import kind_of
 from clquant.color.formats.names import WITHOUT_ALPHA
 from clquant.color.values import WHITE, hex_texts, lay_over
 from clquant.images import decode, lazy, moving, picture_files, stores
+from clquant.images.dark_values import warned_once
 from clquant.images.tiff import directories, geo
 from clquant.runtime import InvalidArgument
 
@@ -144,13 +145,22 @@ def load(
     max_bits: int = 8,
     *,
     keeps_depth: bool = False,
+    white: int | None = None,
 ) -> Loaded:
-    """Load an input's picture with its metadata."""
+    """Load an input's picture with its metadata; `white` is ``--range``."""
+    with warned_once(before=white is not None):
+        loaded = _load(source, keep_profile, data)
+    if white is not None:
+        loaded = replace(loaded, pixels=_stretched(loaded.pixels, white, source.shown))
+    return loaded.in_bits(max_bits, keeps_depth)
+
+
+def _load(source: Source, keep_profile: bool, data: bytes | None) -> Loaded:
+    """Load all bits of a picture."""
     if data is None and not source.piped and (stores.is_store(source.path) or geo.is_geotiff(source.path)):
         picture = images.read(source.path, argument=source.shown, max_bits=16).array
         place, lost = geo.place_tags(source.path), unkept_by_tiff(source.path)
-        loaded = Loaded(picture, None, None, 1, None, False, None, place, lost, name=str(source.relative))
-        return loaded.in_bits(max_bits, keeps_depth)
+        return Loaded(picture, None, None, 1, None, False, None, place, lost, name=str(source.relative))
     data = data or piped(source)
     with picture_files.opened(source.path if data is None else data, source.shown) as (image, nbytes):
         profile, unkept_profile = _take_profile(image) if keep_profile else (None, ())
@@ -162,13 +172,21 @@ def load(
     if data is None:
         unkept = tuple(dict.fromkeys([*unkept, *unkept_by_tiff(source.path)]))
     name = str(source.relative)
-    loaded = Loaded(picture, dpi, profile, frames, format, indexed, data, unkept=unkept, name=name)
-    return loaded.in_bits(max_bits, keeps_depth)
+    return Loaded(picture, dpi, profile, frames, format, indexed, data, unkept=unkept, name=name)
+
+
+def _stretched(pixels: Any, white: int, shown: str) -> npt.NDArray[np.uint16]:
+    """16-bit values of which one is white, as those of which 65535 is."""
+    if pixels.dtype != np.uint16:
+        raise InvalidArgument(f"--range is for values of 16 bits, but {shown} has 8")
+    wide = np.minimum(pixels, params.integer("--range", white, 1, 65535)).astype(np.uint32) * np.uint32(65535)
+    values: npt.NDArray[np.uint16] = ((wide + np.uint32(white // 2)) // np.uint32(white)).astype(np.uint16)
+    return values
 
 
 def load_still(args: argparse.Namespace, source: Source, why: str, *, keeps: bool = False, **how: Any) -> Loaded:
     """Load a file's first frame, with notes if there are more, and of what is lost unless the result keeps some."""
-    loaded = load(source, **how).first_alone(f": {why}")
+    loaded = load(source, white=getattr(args, "range", None), **how).first_alone(f": {why}")
     if not keeps:
         common.note_lost(args, loaded.name, [*([_NO_PLACE] if loaded.place else []), *loaded.unkept])
     return loaded

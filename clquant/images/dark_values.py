@@ -1,4 +1,4 @@
-"""The warning that uint16 values look like 8-bit values: once a call, and of a lazy picture when all rows were read."""
+"""The warning that uint16 values use few bits: once a call, and of a lazy picture when all rows were read."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 # Whether the call has warned; without a list every picture may.
 _warned: contextvars.ContextVar[list[bool] | None] = contextvars.ContextVar("clquant_dark_values", default=None)
+# Largest values of 8, 10 and 12 bits, which cameras and scanners leave as they are.
+_WHITES = (255, 1023, 4095)
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
@@ -27,15 +29,17 @@ def warned_once(before: bool = False) -> Iterator[None]:
 
 
 def warn_of_dark(largest: int, argument: str) -> None:
-    """Warn if the largest value of a uint16 picture is an 8-bit value above 1."""
+    """Warn if the largest value of a uint16 picture is one of 12 bits or fewer, above 1."""
     warned = _warned.get()
-    if not 1 < largest <= 255 or (warned and warned[0]):
+    if not 1 < largest <= _WHITES[-1] or (warned and warned[0]):
         return
+    white = next(white for white in _WHITES if largest <= white)
+    how = "give it as uint8" if white == 255 else f"multiply it by {65535 // white}"
     if warned is not None:
         warned[0] = True
     warnings.warn(
-        f"{argument} is uint16 with no value above 255, so nearly black: 65535 is white; "
-        "if it holds 8-bit values, give it as uint8",
+        f"{argument} is uint16 with no value above {white}, so nearly black: 65535 is white; if it holds "
+        f"{white.bit_length()}-bit values, {how} (--range {white} of the command)",
         stacklevel=_callers_level(),
     )
 
@@ -58,7 +62,7 @@ class DarkRows:
 
     def note(self, values: npt.NDArray[np.generic]) -> None:
         """Note the largest of values that were read."""
-        if self._largest <= 255 and values.dtype.newbyteorder("=") == np.uint16:
+        if self._largest <= _WHITES[-1] and values.dtype.newbyteorder("=") == np.uint16:
             self._largest = max(self._largest, int(values.max(initial=0)))
 
     def passed(self, row0: int, row1: int, height: int, argument: str) -> None:

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import PIL.Image
 import pytest
 
 import clquant
+from clquant.cli import main
 from clquant.runtime import CommandQueue
 
 Job = Callable[[Any, CommandQueue], object]
@@ -47,8 +49,29 @@ def test_once_a_call(
     found = warnings_of(job, image, queue)
     assert len(found) == 1
     assert found[0].filename == __file__
-    image[-1, -1] = 256
+    image[-1, -1] = 4096
     assert not warnings_of(job, image, queue)
+
+
+@pytest.mark.parametrize(("largest", "white"), [(255, 255), (256, 1023), (1023, 1023), (1024, 4095), (4095, 4095)])
+def test_ranges_of_files(largest: int, white: int, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every format of 16 bits; the command maps the value that is white to 65535, then to 8 bits."""
+    values = np.linspace(0, largest, 64).astype(np.uint16).reshape(8, 8)
+    for name in ("a.tif", "a.png"):
+        PIL.Image.fromarray(values).save(tmp_path / name)
+        with pytest.warns(UserWarning, match=f"no value above {white}, so nearly black.*--range {white}"):
+            clquant.images.read(tmp_path / name)
+        command = ["halftone", str(tmp_path / name), "--palette", "black,white,#777", "--range", str(white), "--force"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert main([*command, "-o", str(tmp_path / "out.png")]) == 0
+        palette = clquant.Palette(["black", "white", "#777"])
+        stretched = ((values.astype(int) * 65535 + white // 2) // white).astype(np.uint16)
+        want = palette.colors[clquant.PinwheelHalftoner(palette=palette).transform(stretched)]
+        assert np.array_equal(np.asarray(PIL.Image.open(tmp_path / "out.png").convert("RGB")), want)
+    PIL.Image.fromarray(values.astype(np.uint8)).save(tmp_path / "8.png")
+    assert main(["palette", str(tmp_path / "8.png"), "--range", "255"]) == 2
+    assert "--range is for values of 16 bits" in capsys.readouterr().err
 
 
 def test_chunks_are_not_looked_at(queue: CommandQueue, rng: np.random.Generator) -> None:

@@ -149,7 +149,7 @@ def test_8_bit_values_in_16_bits_are_warned_of() -> None:
         images.read(np.array([[0, 200]], np.uint16))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert images.read(np.array([[0, 256]], np.uint16)).array.max() == 1
+        assert images.read(np.array([[0, 4096]], np.uint16)).array.max() == 16
         assert images.read(np.zeros((2, 2), np.uint16)).array.max() == 0
 
 

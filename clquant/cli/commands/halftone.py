@@ -71,7 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--dpi DPI", "with --refine: pixels per inch (default: {default})", "everyday", done, type=float)
     option(parser, "--inches INCHES", "with --refine: distance of the eye (default: {default})", of=done, type=float)
     option(parser, "--linear", "diffuse errors in linear light")
-    common.add(parser, "background", "seed", "compression", "icc", "cluster", "device", "quiet")
+    common.add(parser, "background", "seed", "compression", "icc", "range", "cluster", "device", "quiet")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -66,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--save TREE", "write the tree too: a .clqt file, or a folder for several inputs", "everyday")
     text = "refuse saved trees that claim more (default: %(default)s)"
     parser.add_argument("--max-pixels", type=int, default=files.MAX_PIXELS, metavar="PIXELS", help=text)
-    common.add(parser, "background", "device", "quiet")
+    common.add(parser, "background", "range", "device", "quiet")
 
 
 def run(args: argparse.Namespace) -> int:

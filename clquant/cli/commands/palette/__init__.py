@@ -127,7 +127,10 @@ def _origin(stem: str) -> tuple[str, int | None] | None:
 
 def _frames(args: argparse.Namespace, source: Source) -> list[Any]:
     """Read all frames of an input, on a worker."""
-    return [np.asarray(one) for one in films.all_frames(args, source, _settled(args, load(source, args.icc == "keep")))]
+    return [
+        np.asarray(one)
+        for one in films.all_frames(args, source, _settled(args, load(source, args.icc == "keep", white=args.range)))
+    ]
 
 
 def _settled(args: argparse.Namespace, loaded: Loaded, target: str | None = None) -> Loaded:
@@ -140,7 +143,7 @@ def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loade
     """Read a picture with what goes with it; None of one that goes by bands."""
     if loading.is_banded(args, (source, target)):
         return None
-    loaded = load(source, args.icc == "keep", max_bits=16)
+    loaded = load(source, args.icc == "keep", max_bits=16, white=args.range)
     if target is not None and not films.holds_frames(target, loaded):
         loaded = loaded.first_alone("; .gif, .png, .apng and .webp hold all of them" if loaded.is_film else "")
     return _settled(args, loaded, target)

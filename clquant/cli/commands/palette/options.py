@@ -132,7 +132,7 @@ def _add_writing(group: argparse._ArgumentGroup) -> None:
         "--cog or if the input has some)"
     )
     option(group, "--overviews", text, "bands", choices=geo_files.OVERVIEWS)
-    common.add(group, "compression", "icc")
+    common.add(group, "compression", "icc", "range")
 
 
 def check(args: argparse.Namespace) -> None:
