@@ -27,10 +27,15 @@ def main() -> int:
 
 
 class _Working:
-    """Within the block Ctrl-C raises `KeyboardInterrupt`, so that what is under way is undone; garbage is collected."""
+    """Within the block Ctrl-C, SIGTERM and SIGHUP raise `KeyboardInterrupt`, so that what is under way is undone.
+
+    Garbage is collected there.
+    """
 
     def __init__(self, interruptible: bool) -> None:
         self._interruptible = interruptible
+        named = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]  # Windows has not all
+        self._endings = [each for each in named if each is not None and signal.getsignal(each) is signal.SIG_DFL]
 
     def __enter__(self) -> None:
         import gc
@@ -39,7 +44,16 @@ class _Working:
         gc.enable()
         if self._interruptible:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+        for each in self._endings:
+            signal.signal(each, self._end)
+
+    def _end(self, number: int, _: object) -> None:
+        for each in self._endings:
+            signal.signal(each, signal.SIG_IGN)  # until all is undone
+        raise KeyboardInterrupt(number)
 
     def __exit__(self, *_: object) -> None:
         if self._interruptible:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for each in self._endings:
+            signal.signal(each, signal.SIG_DFL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,6 @@ from clquant.runtime import InvalidArgument
 
 COMPLETION_VARIABLE = "_ARGCOMPLETE"  # set by the shell while it asks for completions
 
-EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141  # as a shell reports a process that a closed pipe ended
 
 
@@ -48,8 +48,9 @@ def main(
             common.print_losses(args)
             common.print_records(args)
             return status
-    except KeyboardInterrupt:
-        return _say("interrupted", EXIT_INTERRUPTED)
+    except KeyboardInterrupt as error:
+        number = error.args[0] if error.args else None  # of the signal, where that is not Ctrl-C's
+        return _say("interrupted" if number is None else "terminated", 128 + (number or signal.SIGINT))
     except BrokenPipeError:
         streams.abandon(sys.stdout)
         return EXIT_PIPE

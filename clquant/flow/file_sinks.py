@@ -139,7 +139,7 @@ class FileSink(Sink):
         except (FileError, InvalidArgument):
             raise
         except Exception as error:  # storage fails in many ways
-            raise FileError(f"cannot write {str(self.path)!r}: {error}") from error
+            raise FileError(f"cannot write {str(self.path)!r}: {params.reason_of(error)}") from error
 
     def finish(self) -> None:
         """Give the file its name."""

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.images import Picture
-from clquant.params import shown
+from clquant.images.stores import whole_calls
+from clquant.params import reason_of, shown
 from clquant.runtime import Array, Buffer, FileError, HostResult, InvalidArgument, InvalidType, Scope, Session
 
 
@@ -54,9 +55,10 @@ class ArraySink(Sink):
     def write(self, begin: int, end: int, rows: npt.NDArray[Any]) -> None:
         """Assign some rows."""
         try:
-            self.target[begin:end] = rows
+            with whole_calls():
+                self.target[begin:end] = rows
         except Exception as error:  # storage fails in many ways
-            raise FileError(f"out: cannot write rows {begin} to {end - 1}: {error}") from error
+            raise FileError(f"out: cannot write rows {begin} to {end - 1}: {reason_of(error)}") from error
 
 
 class DeviceResult:

@@ -65,7 +65,8 @@ class ZarrSink(FileSink):
             begin, rows = min(self._done, end), rows[self._done - begin :]
         if begin == end:
             return
-        self._array[begin:end] = rows
+        with stores.whole_calls():
+            self._array[begin:end] = rows
         if self.about.resume:
             files.write_bytes(self.part / _PROGRESS, json.dumps({"job": self._job, "rows": end}).encode())
 

@@ -23,7 +23,7 @@ from clquant.executors import is_remote
 from clquant.images import decode, ome
 from clquant.images.color_profiles import ProfileConversion, is_srgb, profile_conversion
 from clquant.images.dark_values import DarkRows, warned_once
-from clquant.images.stores import is_store, open_store, zarr_module
+from clquant.images.stores import is_store, open_store, whole_calls, zarr_module
 from clquant.images.tiff import geo
 from clquant.images.tiff.directories import profile_of
 from clquant.images.tiff.tiled import open_tiled
@@ -177,7 +177,8 @@ def check_sizes(source: Any, argument: str, memory: int, most_side: int = MOST_S
 def values_of(source: Any, key: Any, argument: str) -> npt.NDArray[Any]:
     """Read rows, a rectangle or all of an array or a store."""
     try:
-        return np.asarray(source[key])
+        with whole_calls():
+            return np.asarray(source[key])
     except ClquantError:  # of a reader of this library
         raise
     except Exception as error:  # storage fails in many ways

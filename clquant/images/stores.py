@@ -7,10 +7,13 @@ reads.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import math
 import os
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -38,6 +41,24 @@ def is_store(path: str | os.PathLike[str]) -> bool:
 def zarr_module(job: str) -> Any:
     """Import the package zarr, which is an extra."""
     return import_package("zarr", job, "pip install zarr")
+
+
+@contextlib.contextmanager
+def whole_calls() -> Iterator[None]:
+    """If a call of zarr in the block fails, wait for its other chunks, which go on and would be told of at the end."""
+    try:
+        yield
+    except BaseException:
+        run = getattr(sys.modules.get("zarr.core.sync"), "sync", None)  # zarr 2 has no tasks
+        if run is not None:
+            with contextlib.suppress(Exception):
+                run(_other_tasks())
+        raise
+
+
+async def _other_tasks() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 def open_store(folder: str, zarr: Any) -> Any:

@@ -165,7 +165,8 @@ def _written_zarr(target: pathlib.Path, shape: tuple[int, ...], dtype: np.dtype[
 
         def put(rows: npt.NDArray[Any]) -> None:
             nonlocal done
-            array[done : done + len(rows)] = rows
+            with stores.whole_calls():
+                array[done : done + len(rows)] = rows
             done += len(rows)
 
         yield put

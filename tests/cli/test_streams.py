@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import PIL.Image
@@ -211,3 +213,25 @@ def test_what_is_no_stream_to_read(monkeypatch):
     monkeypatch.setattr(sys, "stdin", Unreadable)
     with pytest.raises(FileError, match="cannot read standard input: Input/output error"):
         streams.read()
+
+
+@pytest.mark.full
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("name", ["out.zarr", "out.tif"])
+def test_a_command_that_is_ended_leaves_nothing(tmp_path, number, name):
+    zarr = pytest.importorskip("zarr")
+    pytest.importorskip("tifffile")
+    zarr.open(str(tmp_path / "in.zarr"), mode="w", shape=(8192, 8192, 3), chunks=(512, 512, 3), dtype="u1")
+    (tmp_path / "out").mkdir()
+    options = ["--use", "black,white,red", "--dither", "bayer8", "--memory", "8MiB", "-o", str(tmp_path / "out" / name)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "clquant", "palette", str(tmp_path / "in.zarr"), *options], stderr=subprocess.PIPE
+    ) as child:
+        while not os.listdir(tmp_path / "out"):
+            assert child.poll() is None
+            time.sleep(0.01)
+        child.send_signal(number)
+        said = child.stderr.read()
+    assert (child.returncode, said) == (128 + number, b"clquant: terminated\n")
+    assert not os.listdir(tmp_path / "out")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import bz2
 import gzip
 import json
@@ -267,3 +268,22 @@ def test_further_files_of_an_ome_tiff_are_left_alone(tmp_path: pathlib.Path) -> 
     tifffile.imwrite(path, PICTURE[..., 0], tile=(16, 16), description=xml, metadata=None)
     os.mkfifo(tmp_path / "other.ome.tif")  # who opens it waits for ever
     assert np.array_equal(lazy.opened(str(path))[:], PICTURE[..., 0])  # type: ignore[index]
+
+
+def test_nothing_of_zarr_goes_on_behind_an_error(tmp_path: pathlib.Path) -> None:
+    zarr = pytest.importorskip("zarr", minversion="3")
+    from zarr.core import sync
+
+    path = tmp_path / "a.zarr"
+    wide = zarr.create_array(path, shape=(8, 8000), chunks=(8, 8), dtype="u1")
+    wide[:] = 1
+    (path / "c/0/2").write_bytes(b"no chunk")
+    with pytest.raises(clquant.FileError, match="cannot read"):
+        images.read(path)
+    assert not asyncio.all_tasks(sync.loop[0])
+    for number in range(1, 1000, 7):  # where chunks should go, nothing can be written
+        (path / f"c/0/{number}").unlink()
+        (path / f"c/0/{number}").mkdir()
+    with pytest.raises(clquant.FileError, match="out: cannot write rows"):
+        clquant.KMeansPalette(2).fit(np.eye(8, dtype=np.uint8)).predict(np.ones((8, 8000), np.uint8), out=wide)
+    assert not asyncio.all_tasks(sync.loop[0])
