@@ -62,8 +62,8 @@ OVER_INPUTS = [
     (["palette", "one", "-o", "-"], "the pictures of a folder cannot go to one standard output"),
     (["compare", "one", "-o", "a.png/"], "cannot make the folder 'a.png': 'a.png' is a file"),
     # A refused call leaves no folder.
-    (["palette", "one", "-o", "new/", "-k", "1"], "n_colors is 1"),
-    (["quadtree", "one", "-o", "new/", "--save", "deep/new/", "-t", "300"], "threshold is 300"),
+    (["palette", "one", "-o", "new/", "-k", "1"], "-k is 1"),
+    (["quadtree", "one", "-o", "new/", "--save", "deep/new/", "-t", "300"], "-t is 300"),
 ]
 
 

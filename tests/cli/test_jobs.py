@@ -111,7 +111,7 @@ def test_an_interrupt_leaves_nothing_partial(folder: pathlib.Path, monkeypatch: 
         (["--jobs", "0"], "--jobs is 0; allowed: 1 to 64"),
         (["--jobs", "65"], "--jobs is 65; allowed: 1 to 64"),
         (["--jobs", "2", "--cluster", "local"], "--jobs and --cluster are given"),
-        (["--jobs", "2", "--method", "neuquant", "--sample-factor", "99"], "clquant: sample_factor is 99; allowed"),
+        (["--jobs", "2", "--method", "neuquant", "--sample-factor", "99"], "clquant: --sample-factor is 99; allowed"),
         (["--jobs", "2", "--shared"], "--shared and --jobs are given"),
         (["--jobs", "2", "--stats"], "--stats and --jobs are given"),
     ],
