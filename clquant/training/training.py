@@ -164,7 +164,7 @@ class _Training:
         before, share, told = 1 + self._plan.refine, _LAST_PARTS // count, [0]
 
         def report(steps: int) -> None:
-            done = share * steps // self._plan.max_iter
+            done = share * steps // (self._plan.max_iter + 1)  # the last part is told at the end
             if done > told[0]:
                 told[0] = done
                 progress.report(before + number * share + done, _parts(self._plan))
