@@ -33,7 +33,7 @@ EPILOG = f"""examples:
   clquant animate clip.mp4 --fps 15 --size 480 --start 1:05 --end 1:09 -o clip.gif
   clquant animate clip.mp4 --max-bytes 2M -o clip.gif     as good as two million bytes allow
   clquant animate clip.mp4 -k 64 --dither bayer8 --quality 100 -o clip.webp
-  clquant animate frames/ --fps 12 -o walk.png            pictures of a folder, by their names
+  clquant animate frames/ --fps 12 -o walk.png            pictures of a folder, 2.png before 10.png
   ffmpeg -i clip.mkv -f yuv4mpegpipe - | clquant animate - -o clip.gif
 
 Films need PyAV: pip install av. Of one that names more than {MOST_FPS} frames a second no more are taken.
