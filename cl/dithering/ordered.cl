@@ -20,9 +20,9 @@
  * All in integers. Errors are below 2^19 and weights at most 3 * 2^24, so f in 1/2^24 stays below 2^47; squares
  * below 2^40 times 2^17 are within 64 bits, as their product with f > 1 is, |c - a| |b - a| 2^18.
  *
- * With SIMPLICES opaque pixels are mixed as dithering/simplices.h says instead.
+ * With SIMPLICES pixels are mixed as dithering/simplices.h says instead.
  *
- * Constants: those of mapping/nearest.h and dithering/reach.h; NEIGHBOURS of an entry; SIMPLICES 0 or 1.
+ * Constants: those of mapping/nearest.h and dithering/reach.h; NEIGHBOURS of an entry; SIMPLICES 0, 1 or 2.
  */
 #include "mapping/nearest.h"
 #include "dithering/reach.h"
@@ -102,7 +102,7 @@ __kernel void dither_ordered(PALETTE_PARAMETERS, __global const Sample *pixels, 
     const int values = (int)(side * side);
     const int number = mask[((first_row + row) & (side - 1)) * side + (column & (side - 1))];
 #if SIMPLICES
-    if (color.w == WHITE) {
+    if (IS_MIXED(color.w)) {
         int at = walks[first];
         const int4 mixed = point_to_mix(point, points[first], strength);
         const Mixture mixture = mixture_of(mixed, &at, points, simplices, values);

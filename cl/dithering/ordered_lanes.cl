@@ -5,7 +5,7 @@
  */
 #if SIMPLICES
 #define WORDS 6
-#define WITHOUT_NEAREST(alpha, strength) ((alpha) == WHITE && (strength) == 256)
+#define WITHOUT_NEAREST(alpha, strength) (IS_MIXED(alpha) && (strength) == 256)
 #else
 #define WITHOUT_NEAREST(alpha, strength) 0
 #define WORDS (1 + (2 + 2 * sizeof(INDEX) + 3) / 4)
@@ -157,13 +157,16 @@ void answer(const uint *keys, uint n, __global uint *memo, int bits, __global co
         const int4 p = (int4)(point[0][i], point[1][i], point[2][i], point[3][i]);
         __global uint *entry = memo + memo_slot(keys[i], bits);
         entry[0] = keys[i];
-        const int is_opaque = color.w == WHITE && colors[first[i]].w == WHITE;
-        *(__global Known *)(entry + 1) =
+        __global Known *known = (__global Known *)(entry + 1);
 #if SIMPLICES
-            color.w == WHITE ? mixture_of(point_to_mix(p, points[first[i]], strength), &at, points, simplices, values) :
+        if (IS_MIXED(color.w)) {
+            *known = mixture_of(point_to_mix(p, points[first[i]], strength), &at, points, simplices, values);
+            continue;
+        }
 #endif
-                             known_of(answer_of(p - points[first[i]], color, first[i], is_opaque, off[i], mixes, speck,
-                                                values, strength));
+        const int is_opaque = color.w == WHITE && colors[first[i]].w == WHITE;
+        *known = known_of(
+            answer_of(p - points[first[i]], color, first[i], is_opaque, off[i], mixes, speck, values, strength));
     }
 }
 

@@ -6,12 +6,14 @@
  * are exact integers below 2^46; corners of weight 0 and the outer ones are left out, so that all simplices with a
  * pixel on their sides give one mixture. All in integers.
  *
- * Constants: SIMPLICES, 0 where nothing of this is used.
+ * Constants: SIMPLICES: 0 where nothing of this is used, 1 where pixels are mixed so that are opaque, 2 where all are, as
+ * the palette has no alpha.
  */
 
 #if SIMPLICES
 #define SIMPLEX_PARAMETERS , __global const Simplex *simplices, __global const int *walks
 #define SIMPLEX_ARGUMENTS , simplices, walks
+#define IS_MIXED(alpha) (SIMPLICES == 2 || (alpha) == WHITE)
 
 /* A simplex: six times its volume, times the barycentric weights, is planes . (x, y, z, 1); the corners' entries, or -1
  * for outer ones; what is beyond the side opposite to each corner. */

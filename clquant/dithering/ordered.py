@@ -37,10 +37,11 @@ PENALTY_SHARE = {"srgb": 1.75, "linear": 1.3, "oklab": 1.3}
 class OrderedDither(JobDither):
     """Dithers with a mask: each pixel takes one of the palette entries that mix to its colour.
 
-    Palettes that span the colour space (up to six opaque colours, grays, and colours far apart for their number: inks,
-    CGA, EGA) are mixed from afar: a pixel's entries are the corners of the simplex of entries around its colour, so
-    that flat areas keep their mean to half a step of the mask. Opaque colours outside the palette's hull take the mean
-    of a near point of it, of their luma where there is one (`cl/dithering/simplices.h`).
+    Palettes that span the colour space (grays, and colours that are far apart for their number: inks, CGA, EGA) are
+    mixed from afar: a pixel's entries are the corners of the simplex of entries around its colour, so that flat areas
+    keep their mean to half a step of the mask. Colours outside the palette's hull take the mean of a near point of it,
+    of their luma where there is one (`cl/dithering/simplices.h`). Partly transparent pixels are so mixed only where all
+    entries are opaque.
 
     Other palettes, such as those learned of pictures, are mixed of two near entries. The first is the nearest one; the
     second is one of the six palette entries nearest to the first: the one whose mix with the first is nearest to the
@@ -127,7 +128,11 @@ class PixelOrdered:
         self._palette = palette
         self._constants = bounds.constants(palette.space, PENALTY_SHARE[palette.space.name])
         self._has_simplices = simplices.spans(palette.palette)
-        own = {"NEIGHBOURS": mixes.NEIGHBOURS[palette.space.alpha], "SIMPLICES": int(self._has_simplices)}
+        is_opaque = bool((palette.palette.rgba()[:, 3] == 255).all())
+        own = {
+            "NEIGHBOURS": mixes.NEIGHBOURS[palette.space.alpha],
+            "SIMPLICES": self._has_simplices * (1 + is_opaque),
+        }
         self._constants.update(own)
 
     def mixes(self) -> npt.NDArray[Any]:

@@ -21,10 +21,10 @@ from clquant.color.spaces import Space
 from clquant.dithering import bounds
 
 MOST_ENTRIES, FEW = 256, 6
-"""Entries of the largest palette that has simplices, and how many opaque ones have them wherever they lie."""
-LEAST_SPREAD = 145
-"""Levels between neighbours, times the cube root of their number, that say that a palette spans the space; palettes
-that were learned of pictures have less, and are dithered with near entries alone."""
+"""Entries of the largest palette that has simplices, and opaque ones of a palette of few."""
+LEAST_SPREAD = {True: 110, False: 145}
+"""Levels between neighbours, times the cube root of their number, from which a palette of few or more entries spans the
+space; those learned of pictures have less, and are dithered with near entries alone."""
 CHROMA = {False: 3, True: 24}
 """How much more a square of chroma counts in the variance, by whether the space has axes of it, which are short."""
 FAR, PRICE = 16, 64
@@ -43,11 +43,8 @@ def spans(palette: Palette) -> bool:
     if len(opaque) <= 2 or len(palette) > MOST_ENTRIES:
         return False
     is_gray = (opaque[:, 0] == opaque[:, 1]).all() and (opaque[:, 1] == opaque[:, 2]).all()
-    return (
-        is_gray
-        or len(opaque) <= FEW
-        or bounds.mean_spacing(Palette(opaque[:, :3])) ** 3 * len(opaque) >= LEAST_SPREAD**3
-    )
+    spread = LEAST_SPREAD[len(opaque) <= FEW]
+    return bool(is_gray) or bounds.mean_spacing(Palette(opaque[:, :3])) ** 3 * len(opaque) >= spread**3
 
 
 @lru_cache(maxsize=32)

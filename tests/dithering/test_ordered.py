@@ -82,7 +82,7 @@ SPANNING = {
     "web": _lattice(*[range(0, 256, 51)] * 3),
     "grays with a gap": [[v, v, v] for v in (0, 10, 20, 30, 40, 50, 60, 255)],
     "two": [[20, 30, 200], [250, 240, 0]],
-    "four near ones": [[100, 100, 100], [110, 90, 100], [160, 100, 90], [90, 130, 200]],
+    "grays and red": [[v, v, v] for v in (0, 85, 170, 255)] + [[200, 0, 0]],
 }
 
 
@@ -111,6 +111,15 @@ def test_coarse_masks_are_off_by_half_a_step(queue):
         assert np.abs(means - grays[:, None]).max() <= 255 / values / 2 + 1e-9
 
 
+def test_soft_edges_tint_no_inks(queue):
+    """Pixels of any alpha keep their means over mid-gray where the palette has no alpha."""
+    image = np.full((64, 128, 4), 192, np.uint8)
+    image[:, :64, 3] = 255
+    shown = engine.transform(image, SPANNING["black, white and red"], dither="bayer8", queue=queue)
+    means = shown.reshape(64, 2, 64, 3).mean(axis=(0, 2))
+    assert np.abs(means - [[192], [127.5 + 64.5 * 192 / 255]]).max() <= 3
+
+
 @pytest.mark.parametrize("name", spaces.NAMES)
 def test_grays_are_mixed_of_black_and_white(queue, name):
     image = np.repeat(np.arange(256, dtype=np.uint8)[None, :, None], 3, axis=2).repeat(8, axis=0)
@@ -125,7 +134,7 @@ def test_colors_outside_the_hull_keep_their_luma(queue):
     assert abs(shown.reshape(-1, 3).mean(axis=0) @ luma - image[0, 0] @ luma) < 3
 
 
-@pytest.mark.parametrize("name", ["EGA 64", "grays with a gap", "four near ones"])
+@pytest.mark.parametrize("name", ["EGA 64", "grays with a gap", "grays and red"])
 def test_simplices_cover_every_color_once(rng, name):
     space = spaces.space("srgb", False)
     table, starts = simplices.simplices(Palette(SPANNING[name]), space)

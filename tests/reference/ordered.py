@@ -43,7 +43,7 @@ def dither(
     chosen = first.copy()
     for i, a in enumerate(first):
         t = int(mask[i // width % side, i % width % side])
-        if spread and values[i][3] == space.white:
+        if spread and (values[i][3] == space.white or all(palette.rgba()[:, 3] == 255)):
             towards = colors[a] + ((point[i] - colors[a]) * strength + 128 >> 8)
             entries_of, ends = simplex_mixture(tuple(towards[:3]), palette, space, side * side)
             chosen[i] = entries_of[sum(t >= end for end in ends)]
@@ -101,9 +101,11 @@ def spans(palette):
     opaque = np.array(sorted({tuple(color[:3]) for color in palette.rgba() if color[3] == 255}))
     if len(opaque) < 3 or len(palette) > 256:
         return False
-    if len(opaque) <= 6 or all(len(set(color)) == 1 for color in opaque.tolist()):
+    if all(len(set(color)) == 1 for color in opaque.tolist()):
         return True
-    return seen(Palette(opaque), space_of("srgb", False)).mean() * len(opaque) ** (1 / 3) >= 145
+    return seen(Palette(opaque), space_of("srgb", False)).mean() * len(opaque) ** (1 / 3) >= (
+        110 if len(opaque) <= 6 else 145
+    )
 
 
 def lifted(palette, space):
