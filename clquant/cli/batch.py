@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -58,6 +59,10 @@ class Item:
         with inputs.named(self.source), common.progress_bar(self.args, self.label + what) as progress:
             yield progress
 
+    def counted(self, colors: int) -> Item:
+        """The item with the number of colours that was found in its result's name (see `outputs.COUNT`)."""
+        return dataclasses.replace(self, target=outputs.with_count(self.target, colors))
+
     def write(self, data: bytes) -> None:
         """Write its result."""
         outputs.write(self.place, data)
@@ -76,8 +81,10 @@ class Item:
             text += f", {seconds:.2f} s"
         return partial(common.say, self.args, text, **record)
 
-    def skipped_as_larger(self, nbytes: int, input_bytes: int | None) -> Report | None:
-        """Make the report of a result that ``--skip-if-larger`` leaves out; None if it is written."""
+    def skipped(self, nbytes: int, input_bytes: int | None) -> Report | None:
+        """Make the report of a result that ``--no-clobber`` or ``--skip-if-larger`` leaves out, else None."""
+        if self.args.no_clobber and outputs.is_there(self.place):
+            return partial(outputs.note_existing, self.args, self.place, self.source)
         if not self.args.skip_if_larger or input_bytes is None or nbytes <= input_bytes:
             return None
         text = f"{self.source.relative}: left out, as the result would be larger{sizes(nbytes, input_bytes)}"

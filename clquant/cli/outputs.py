@@ -31,6 +31,8 @@ from clquant.runtime import FileError, InvalidArgument
 LOSSY = frozenset({"AVIF", "JPEG", "JPEG2000", "MPO", "PDF"})
 # Lossy formats that Pillow also reads.
 READ_BACK = LOSSY - {"PDF"}
+# Stands in a result's name for a number of colours that is found with it.
+COUNT = "{colors}"
 
 
 class Outputs:
@@ -229,11 +231,42 @@ def expected(
     check_targets(args, targets)
     todo: list[Pair] = []
     for source, target in zip(sources, targets, strict=True):
-        if args.no_clobber and target != STDOUT and (os.path.isfile(target) or stores.is_store(target)):
-            common.note(args, f"{target} is there already: {source.relative} is left out")
+        if args.no_clobber and is_there(target):
+            note_existing(args, target, source)
         else:
             todo.append((source, target))
     return places, todo
+
+
+def is_there(target: str) -> bool:
+    """Whether a result is there already."""
+    return target != STDOUT and (os.path.isfile(target) or stores.is_store(target))
+
+
+def note_existing(args: argparse.Namespace, target: str, source: Source) -> None:
+    """Say that ``--no-clobber`` leaves an input out."""
+    common.note(args, f"{target} is there already: {source.relative} is left out")
+
+
+def with_count(target: str | None, colors: int) -> str | None:
+    """Put the number of colours that was found into a result's name."""
+    if target is None or COUNT not in os.path.basename(target):
+        return target
+    folder, name = os.path.split(target)
+    return os.path.join(folder, str(colors).join(name.rsplit(COUNT, 1)))
+
+
+def refuse_counted_inputs(sources: Inputs, pairs: Sequence[Pair]) -> None:
+    """Refuse results that could get the name of an input when their numbers of colours are found."""
+    targets = {os.path.realpath(target): source for source, target in pairs if target is not None and COUNT in target}
+    for source in sources if targets else ():
+        folder, name = os.path.split(os.path.realpath(source.path))
+        for number in re.finditer(r"\d+", name):
+            of = targets.get(os.path.join(folder, name[: number.start()] + COUNT + name[number.end() :]))
+            if of is not None:
+                raise InvalidArgument(
+                    f"{source.shown} could be replaced by the result of {of.shown}; name another output with -o"
+                )
 
 
 def check_targets(args: argparse.Namespace, targets: Sequence[str]) -> None:

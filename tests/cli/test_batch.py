@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import PIL.Image
@@ -10,7 +11,7 @@ import PIL.ImageCms
 import PIL.PngImagePlugin
 import pytest
 
-from clquant import KMeansPalette
+from clquant import KMeansPalette, Palette
 from clquant.cli import batch, main
 from clquant.cli.inputs import expand
 from clquant.palette import engine
@@ -95,7 +96,7 @@ def test_a_picture_that_misses_its_target_does_not_end_a_batch(folder, capsys, r
     (folder / "in" / "b.png").unlink()
     PIL.Image.new("RGB", (8, 8), "teal").save("in/z.png")
     assert main(["palette", "in", "-k", "8", "-o", "out", *option]) == 1
-    assert names(folder / "out") == ["z-8.png"]
+    assert names(folder / "out") == ["z-1.png"]
     lines = capsys.readouterr().err.splitlines()
     assert [line for line in lines if line.startswith("clquant: 'in/a.png': ")] == lines[:1]
     assert lines[-1] == "clquant: 2 of 3 inputs failed: 'in/a.png', 'in/c.png'"
@@ -303,8 +304,32 @@ def test_a_number_of_bytes(folder, sample, capsys):
         sizes.append(result["n_colors"])
     assert sizes[0] > sizes[1] > sizes[2] >= 2
     assert main(["palette", "photo.png", "--max-bytes", "90", "-o", "x.png"]) == 2
-    assert "--max-bytes is 90; allowed for this picture: " in capsys.readouterr().err
+    assert re.search(
+        "--max-bytes 90 is too small: the smallest result takes [1-9][0-9]* bytes", capsys.readouterr().err
+    )
     assert main(["palette", "photo.png", "--max-bytes", "90", "--use", "black,white"]) == 2
+
+
+@pytest.mark.parametrize("option", [["--max-bytes", "1500"], ["--psnr", "25"], ["--mse", "200"]])
+def test_names_say_how_many_colours_were_found(folder, sample, option, capsys):
+    picture = PIL.Image.fromarray(sample[100:140, 100:150])
+    picture.save("photo.png")
+
+    def made(*more):
+        assert main(["palette", "photo.png", "-k", "64", *option, "--json", *more]) == 0
+        return json.loads(capsys.readouterr().out)["results"]
+
+    (result,) = made()
+    count = result["n_colors"]
+    assert 2 <= count < 64
+    assert result["output"].endswith(f"photo-{count}.png")
+    assert len(Palette.read(f"photo-{count}.png")) == count
+    assert made("--name", "{colors}-{stem}.gif")[0]["output"].endswith("-photo.gif")
+    assert made("--no-clobber") == []
+    with PIL.Image.open("photo.png") as image:
+        image.resize((9, 9)).save(f"photo-{count}.png")
+    assert main(["palette", "photo.png", f"photo-{count}.png", "-k", "64", *option]) == 2
+    assert f"'photo-{count}.png' could be replaced by the result of 'photo.png'" in capsys.readouterr().err
 
 
 def test_smaller_indexed_files_are_kept(folder, rng, capsys):

@@ -24,7 +24,17 @@ from clquant.cli.commands.palette.options import MOST_COLORS, Options
 from clquant.cli.common import STDOUT, given_palette
 from clquant.cli.inputs import Pair, Source
 from clquant.cli.loading import Loaded, load
-from clquant.cli.outputs import LOSSY, READ_BACK, expected, kind_of, make_folder, source_name
+from clquant.cli.outputs import (
+    COUNT,
+    LOSSY,
+    READ_BACK,
+    expected,
+    kind_of,
+    make_folder,
+    refuse_counted_inputs,
+    source_name,
+    with_count,
+)
 from clquant.cli.table import Table
 from clquant.color.display import DISPLAY_FORMATS
 from clquant.color.formats.names import SMALL_DISPLAYS
@@ -44,7 +54,7 @@ EPILOG = """examples:
   clquant palette photo.jpg -k 16 --dither blue-noise -o photo.gif
   clquant palette photo.jpg -k 16 --method spatial        the best look in few colours
   clquant palette photo.jpg -k 16 --space oklab           colours chosen for the eye
-  clquant palette photo.jpg --psnr 35                     the fewest colours that give 35 dB
+  clquant palette photo.jpg --psnr 35                     the fewest colours that give 35 dB, which the name says
   clquant palette photo.jpg --use brand.gpl --dither blue-noise     your own palette
   clquant palette photo.jpg -k 32 --save-palette photo.ase
   clquant palette photos/ -k 256 -o out/                  every picture of a folder
@@ -69,12 +79,15 @@ def run(args: argparse.Namespace) -> int:
     palette_options.check(args)
     if args.show:
         streams.check_terminal()
-    count = "palette" if args.use is not None else palette_options.colors(args)
+    count: int | str = "palette" if args.use is not None else palette_options.colors(args)
+    if {args.max_bytes, args.psnr, args.mse} != {None}:
+        count = COUNT
     suffix = functools.cache(films.suffix)
     writes = args.animate is None and (args.output is not None or not (args.show or args.stats))
     places, pairs = expected(
         args, lambda source: f"{source.stem}-{count}{suffix(source)}", origin=_origin, writes=writes, colors=count
     )
+    refuse_counted_inputs(places.inputs, pairs)
     places.check_palette(args.save_palette)
     is_one = args.shared or args.use is not None or args.animate is not None or not places.inputs.several
     if args.save_palette is not None and not is_one:
@@ -158,7 +171,11 @@ def _one(options: Options, shared: Palette | None, item: Item, loaded: Loaded | 
         return films.film(options, shared, item, loaded)
     picture, data, error = loaded.pixels, b"", 0.0
     kind = None if target is None else kind_of(target)
-    kept = {} if kind is None else loaded.options(kind) | source_name(kind, target, item.source)
+
+    def kept(count: int) -> dict[str, Any]:
+        """What a result of so many colours keeps of the input, and its name."""
+        return loaded.options(str(kind)) | source_name(kind, with_count(target, count), item.source)
+
     as_shown = kind == "SIXEL" or (kind is None and args.show)
     with inputs.named(item.source), images.sent(picture, options.queue) as (_, sent):
         if args.max_bytes is not None and kind is not None:
@@ -167,10 +184,11 @@ def _one(options: Options, shared: Palette | None, item: Item, loaded: Loaded | 
             palette = shared or options.learn([sent], item.label)
             result = options.quantize(picture, palette, item.label, as_shown=as_shown, sent=sent)
         if kind is not None and (kind in READ_BACK or args.save_palette is not None):
-            data = data or options.encoded(result, kind, kept)
+            data = data or options.encoded(result, kind, kept(len(result.palette)))
         if common.is_reported(args):
             seen = decode.from_file(data, item.place) if kind in READ_BACK else result
             error = psnr(seen, picture, options.queue, sent)
+    item = item.counted(len(result.palette))
     if args.save_palette is not None:
         result.palette.write(args.save_palette)
     if args.show:
@@ -187,9 +205,9 @@ def _one(options: Options, shared: Palette | None, item: Item, loaded: Loaded | 
     def finish() -> batch.Report:
         written, input_bytes = data, loaded.file_bytes(item.source)
         if kind is not None:
-            made = data or options.encoded(result, kind, kept)
+            made = data or options.encoded(result, kind, kept(len(result.palette)))
             written = _smaller(args, item.source, loaded, result, kind, made)
-            if skipped := item.skipped_as_larger(len(written), input_bytes):
+            if skipped := item.skipped(len(written), input_bytes):
                 return skipped
             item.write(written)
             if written is made:
@@ -227,10 +245,7 @@ def _smaller(
 
 def _by_bands(options: Options, shared: Palette | None, item: Item) -> batch.Finish:
     """Write one input to its result by bands."""
-    args, target = options.args, item.place
-    out: Any = target
-    if args.cog or args.overviews is not None:
-        out = GeoTiff(target, cog=args.cog or None, overviews=args.overviews)
+    args = options.args
     with item.working() as progress:
         whole = loading.picture(args, item.source)
         palette = shared or options.learn([whole], item.label)
@@ -240,6 +255,13 @@ def _by_bands(options: Options, shared: Palette | None, item: Item) -> batch.Fin
             palette = palette.with_transparent()
         if args.order != "fitted":
             palette = palette.sorted(args.order)
+        item = item.counted(len(palette))
+        if {args.psnr, args.mse} != {None} and (skipped := item.skipped(0, None)):
+            return lambda: skipped
+        target = item.place
+        out: Any = target
+        if args.cog or args.overviews is not None:
+            out = GeoTiff(target, cog=args.cog or None, overviews=args.overviews)
         make_folder(target)
         how: dict[str, Any] = {"color_space": args.space, "dither": options.dither, "memory": args.memory}
         how["resume"] = args.resume and loading.is_zarr(target)

@@ -202,12 +202,13 @@ def film(options: Options, shared: Palette | None, item: Item, loaded: Loaded) -
     with inputs.named(source):
         palette = shared or learned(options, given.frames, item.label)
         made = _quantized(options, given.frames, palette, item.label, given.plays)
+    item = item.counted(len(palette))
     if args.save_palette is not None:
         made.palette.write(args.save_palette)
 
     def finish() -> batch.Report:
         data, input_bytes = made.to_bytes(str(kind)), loaded.file_bytes(source)
-        if skipped := item.skipped_as_larger(len(data), input_bytes):
+        if skipped := item.skipped(len(data), input_bytes):
             return skipped
         item.write(data)
         common.note_lost(args, loaded.name, loaded.unkept)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import inspect
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -305,23 +306,27 @@ class Options:
         return result.to_bytes(kind, **kept, **common.compression(self.args, kind), **more)
 
     def within_bytes(
-        self, picture: Any, kind: str, label: str, kept: dict[str, Any], sent: Any
+        self, picture: Any, kind: str, label: str, kept: Callable[[int], dict[str, Any]], sent: Any
     ) -> tuple[IndexedImage, bytes]:
-        """Find the result of the most colours, up to ``--colors``, whose file has at most ``--max-bytes`` bytes."""
+        """Find the result of the most colours, up to ``--colors``, whose file has at most ``--max-bytes`` bytes.
+
+        `kept` gives what a file of so many colours keeps of the input.
+        """
         # Bisection: a file of more colours is taken to be no smaller.
         low, high = FEWEST_COLORS, colors(self.args)
         best: tuple[IndexedImage, bytes] | None = None
-        count = high
+        count, least = high, sys.maxsize
         while low <= high:
             palette = self.learn([sent], label, count)
             result = self.quantize(picture, palette, label, as_shown=kind == "SIXEL", sent=sent)
-            data = self.encoded(result, kind, kept)
+            data = self.encoded(result, kind, kept(len(result.palette)))
+            least = min(least, len(data))
             if len(data) <= self.args.max_bytes:
                 best, low = (result, data), count + 1
             else:
                 high = min(count, len(result.palette)) - 1
             count = (low + high + 1) // 2
         if best is None:
-            allowed = f"{len(data)}, which it takes in {FEWEST_COLORS} colours, or more"
-            raise PictureError(f"--max-bytes is {self.args.max_bytes}; allowed for this picture: {allowed}")
+            too_small = f"--max-bytes {self.args.max_bytes} is too small"
+            raise PictureError(f"{too_small}: the smallest result takes {least:,} bytes")
         return best
