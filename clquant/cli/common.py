@@ -155,6 +155,7 @@ def add_batch(
 
 
 _BACKGROUND = "colour behind what is transparent; without it white, in results without alpha alone"
+_BANDS = "of GeoTIFFs: the bands of red, green, blue (and alpha), or of gray, from 1 on; such as 4,3,2"
 _CLUSTER = (
     "share the work out among Dask workers: local (one per device of this machine, or local:0,1 by their numbers), or "
     "a scheduler's address, such as tcp://host:8786, whose workers find the same files"
@@ -169,6 +170,7 @@ _TIFF = "TIFF: g4 of black and white alone (default: deflate)"
 _USE = "take these colours instead of learning some; 'black,#f80' or a palette file"
 # How options of several commands are declared.
 _SHARED: dict[str, Callable[..., None]] = {
+    "bands": partial(option, words="--bands BANDS", help=_BANDS, type=lambda text: band_numbers(text)),
     "background": partial(option, words="--background COLOR", help=_BACKGROUND, type=lambda text: background(text)),
     "cluster": partial(option, words="--cluster WHERE", help=_CLUSTER),
     "color_format": partial(option, words="--color-format", choices=tuple(DISPLAY_FORMATS)),
@@ -243,6 +245,14 @@ def background(text: str) -> tuple[int, ...]:
         return opaque_color("COLOR", text)
     except InvalidArgument as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def band_numbers(text: str) -> tuple[int, ...]:
+    """One, three or four numbers from 1 on, such as ``4,3,2``."""
+    words = text.split(",")
+    if len(words) not in (1, 3, 4) or not all(re.fullmatch(r"[1-9]\d{0,4}", word.strip()) for word in words):
+        raise argparse.ArgumentTypeError(f"{text!r} is not one, three or four numbers from 1 on, such as 4,3,2")
+    return tuple(map(int, words))
 
 
 def sides(text: str) -> tuple[int, int]:

@@ -26,7 +26,7 @@ from clquant.color.values import WHITE, hex_texts, lay_over
 from clquant.images import decode, lazy, moving, picture_files, stores
 from clquant.images.dark_values import warned_once
 from clquant.images.tiff import directories, geo
-from clquant.runtime import InvalidArgument
+from clquant.runtime import FileError, InvalidArgument
 
 # Formats that hold a resolution and a colour profile.
 WITH_DPI = frozenset({"PNG", "TIFF", "BMP", "JPEG"})
@@ -138,6 +138,17 @@ def unkept_by_tiff(path: str) -> tuple[Loss, ...]:
     return tuple(dict.fromkeys(loss for tag, loss in _UNKEPT_TAGS.items() if tag in found))
 
 
+def chosen_bands(source: Source, bands: Sequence[int] | None) -> geo.Raster | None:
+    """Open the bands of a GeoTIFF that ``--bands`` names; None without the option."""
+    if bands is None:
+        return None
+    if source.piped or not is_tiff(source.path):
+        raise InvalidArgument(f"{source.shown} is no TIFF file; allowed with --bands: GeoTIFFs")
+    if not geo.is_installed():
+        raise FileError(f"cannot read bands of {source.shown}: rasterio is not installed (pip install clquant[geo])")
+    return geo.Raster(source.path, bands)
+
+
 def load(
     source: Source,
     keep_profile: bool = False,
@@ -146,19 +157,22 @@ def load(
     *,
     keeps_depth: bool = False,
     white: int | None = None,
+    bands: Sequence[int] | None = None,
 ) -> Loaded:
-    """Load an input's picture with its metadata; `white` is ``--range``."""
+    """Load an input's picture with its metadata; `white` is ``--range``, `bands` are those of ``--bands``."""
     with warned_once(before=white is not None):
-        loaded = _load(source, keep_profile, data)
+        loaded = _load(source, keep_profile, data, chosen_bands(source, bands))
     if white is not None:
         loaded = replace(loaded, pixels=_stretched(loaded.pixels, white, source.shown))
     return loaded.in_bits(max_bits, keeps_depth)
 
 
-def _load(source: Source, keep_profile: bool, data: bytes | None) -> Loaded:
+def _load(source: Source, keep_profile: bool, data: bytes | None, raster: geo.Raster | None) -> Loaded:
     """Load all bits of a picture."""
-    if data is None and not source.piped and (stores.is_store(source.path) or geo.is_geotiff(source.path)):
-        picture = images.read(source.path, argument=source.shown, max_bits=16).array
+    is_lazy = data is None and not source.piped and (stores.is_store(source.path) or geo.is_geotiff(source.path))
+    if raster is not None or is_lazy:
+        given: Any = source.path if raster is None else lazy.values_of(raster, ..., source.shown)
+        picture = images.read(given, argument=source.shown, max_bits=16).array
         place, lost = geo.place_tags(source.path), unkept_by_tiff(source.path)
         return Loaded(picture, None, None, 1, None, False, None, place, lost, name=str(source.relative))
     data = data or piped(source)
@@ -186,7 +200,8 @@ def _stretched(pixels: Any, white: int, shown: str) -> npt.NDArray[np.uint16]:
 
 def load_still(args: argparse.Namespace, source: Source, why: str, *, keeps: bool = False, **how: Any) -> Loaded:
     """Load a file's first frame, with notes if there are more, and of what is lost unless the result keeps some."""
-    loaded = load(source, white=getattr(args, "range", None), **how).first_alone(f": {why}")
+    chosen: dict[str, Any] = {"white": getattr(args, "range", None), "bands": getattr(args, "bands", None)}
+    loaded = load(source, **chosen, **how).first_alone(f": {why}")
     if not keeps:
         common.note_lost(args, loaded.name, [*([_NO_PLACE] if loaded.place else []), *loaded.unkept])
     return loaded
@@ -276,6 +291,9 @@ def split(args: argparse.Namespace, pairs: Sequence[Pair]) -> tuple[list[Pair], 
 
 def picture(args: argparse.Namespace, source: Source) -> Any:
     """Open a picture whose rows are read when they are needed, gray with ``--gray``."""
+    raster = chosen_bands(source, getattr(args, "bands", None))
+    if raster is not None and args.cluster is not None:
+        raise InvalidArgument("--bands and --cluster are given; allowed: one of them")
     is_gray, behind = getattr(args, "gray", False), getattr(args, "background", None)
     if args.cluster is not None:
         from clquant.dask.parts import opened as opened_by_workers  # an extra
@@ -286,7 +304,9 @@ def picture(args: argparse.Namespace, source: Source) -> Any:
             return spread
         gray = partial(luma, background=behind)
         return spread.map_blocks(gray, chunks=(*spread.chunks[:2], (1,)), meta=np.empty((0, 0, 0), np.uint8))
-    opened: Any = lazy.opened(source.path) if is_gray else None
+    opened: Any = raster if raster is not None or not is_gray else lazy.opened(source.path)
+    if not is_gray and opened is not None:
+        return opened
     return source.path if opened is None or len(opened.shape) == 2 or opened.shape[2] == 1 else Gray(opened, behind)
 
 

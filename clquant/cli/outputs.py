@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import pathlib
 import re
 import stat
 import string
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,9 @@ LOSSY = frozenset({"AVIF", "JPEG", "JPEG2000", "MPO", "PDF"})
 READ_BACK = LOSSY - {"PDF"}
 # Stands in a result's name for a number of colours that is found with it.
 COUNT = "{colors}"
+
+
+Write = Callable[[bytes], Any]
 
 
 class Outputs:
@@ -129,6 +133,17 @@ def write(target: str, data: bytes) -> None:
         return
     make_folder(target)
     files.write_bytes(target, data)
+
+
+@contextlib.contextmanager
+def opened(target: str) -> Iterator[Write]:
+    """A function that writes to a place part by part: to a file, which appears when the block ends, as `write`."""
+    if target == STDOUT:
+        yield streams.write
+        return
+    make_folder(target)
+    with files.atomic_write(target) as file:
+        yield file.write
 
 
 def make_folder(target: str) -> None:

@@ -150,7 +150,11 @@ def _check_opaque(about: About) -> None:
     if about.palette is not None and about.palette.shape[1] == 4:
         partly = (about.palette[:, 3] > 0) & (about.palette[:, 3] < 255)
         if partly.any():
+            is_path = isinstance(about.source, str | os.PathLike)
+            band = geo.alpha_band(about.source) if is_path else None
+            why = f", as band {band} of {os.fsdecode(about.source)!r} counts as alpha" if band else ""
+            other = ", or other bands, such as --bands 1,2,3" if band else ""
             raise InvalidArgument(
                 f"out is a TIFF, whose colour map has no alpha, and entry {int(partly.argmax())} of the palette is "
-                "partly transparent; allowed: alpha 0 and 255, or a path that ends in .zarr"
+                f"partly transparent{why}; allowed: alpha 0 and 255, or a path that ends in .zarr{other}"
             )

@@ -40,12 +40,12 @@ def warn_of_dark(largest: int, argument: str) -> None:
     warnings.warn(
         f"{argument} is uint16 with no value above {white}, so nearly black: 65535 is white; if it holds "
         f"{white.bit_length()}-bit values, {how} (--range {white} of the command)",
-        stacklevel=_callers_level(),
+        stacklevel=callers_level(),
     )
 
 
-def _callers_level() -> int:
-    """Count the frames from `warn_of_dark` up to the first outside this package."""
+def callers_level() -> int:
+    """Count the frames from the one that asks up to the first outside this package, for `warnings.warn`."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back

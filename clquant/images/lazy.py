@@ -49,7 +49,7 @@ MOST_SIDE = (1 << 31) - 1
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*\Z")
 
 
-def memory_bytes(memory: Any) -> int:
+def memory_bytes(memory: Any, argument: str = "memory") -> int:
     """Parse a bound on host memory into bytes."""
     most = min(bound("lazy.memory"), _MOST_MEMORY)
     if memory is None:
@@ -57,9 +57,9 @@ def memory_bytes(memory: Any) -> int:
     if isinstance(memory, str):
         match = _SIZE.match(memory)
         if match is None or match[2].lower() not in _UNITS:
-            raise InvalidArgument(f"memory is {shown(memory)}; allowed: bytes, or a text such as '1 GiB'")
+            raise InvalidArgument(f"{argument} is {shown(memory)}; allowed: bytes, or a text such as '1 GiB'")
         memory = int(min(float(match[1]) * _UNITS[match[2].lower()], _MOST_MEMORY))
-    return min(params.integer("memory", memory, min(1 << 20, most)), most)
+    return min(params.integer(argument, memory, min(1 << 20, most)), most)
 
 
 def is_lazy(source: Any) -> bool:

@@ -90,7 +90,7 @@ def window_of(picture: Picture, x: int, y: int, level: int) -> Window:
     return (top, min(top + (1 << level), picture.height)), (left, min(left + (1 << level), picture.width))
 
 
-def _region(
+def region_of(
     session: runtime.Session,
     scope: runtime.Scope,
     picture: Picture,
@@ -104,7 +104,7 @@ def _region(
     size, whole, origin = (bottom - top, right - left), None, 0
     if picture.device_array is not None:
         whole, origin = buffer_of(picture.device_array), picture.device_array.offset
-    elif picture.array is not None and picture.array.nbytes <= session.limits.max_alloc:
+    elif window is None and picture.array is not None and picture.array.nbytes <= session.limits.max_alloc:
         whole = scope.wrapped(picture.array)
     if whole is not None:
         row_bytes = picture.width * picture.channels
@@ -125,7 +125,9 @@ def decompose(session: runtime.Session, job: TreeJob, progress: runtime.Progress
     height, width = picture.height, picture.width
     if _is_readable(job, height, width) and _fits(session, _buffer_bytes(job, height, width, leaves=0)):
         with session.scope() as scope:
-            subtree = _reduced(session, scope, job, _region(session, scope, picture, 0, 0, root_level(height, width)))
+            subtree = reduce_region(
+                session, scope, job, region_of(session, scope, picture, 0, 0, root_level(height, width))
+            )
             count = subtree.count()
             progress.report(1, 2)
             if _fits(session, _buffer_bytes(job, height, width, count)):
@@ -135,7 +137,7 @@ def decompose(session: runtime.Session, job: TreeJob, progress: runtime.Progress
     return _in_squares(session, job, subtree_level(session, job), progress)
 
 
-def _reduced(session: runtime.Session, scope: runtime.Scope, job: TreeJob, region: Region) -> Subtree:
+def reduce_region(session: runtime.Session, scope: runtime.Scope, job: TreeJob, region: Region) -> Subtree:
     """Queue the reduction of a region."""
     subtree = Subtree(Plan(session, region, job.picture.channels, job.criterion), scope, job.levels)
     subtree.reduce()
@@ -149,8 +151,8 @@ def whole_subtree(
     job = TreeJob(picture, criterion, levels=True)
     if not _fits(session, _buffer_bytes(job, picture.height, picture.width, leaves=0)):
         return None
-    region = _region(session, scope, picture, 0, 0, root_level(picture.height, picture.width))
-    return _reduced(session, scope, job, region)
+    region = region_of(session, scope, picture, 0, 0, root_level(picture.height, picture.width))
+    return reduce_region(session, scope, job, region)
 
 
 def _finish(subtree: Subtree, job: TreeJob, count: int, on_device: bool) -> Decomposition:
@@ -174,7 +176,7 @@ def build_square(
     session: runtime.Session, scope: runtime.Scope, job: TreeJob, region: Region
 ) -> tuple[Decomposition, Root]:
     """Build the subtree of an aligned square of the picture."""
-    subtree = _reduced(session, scope, job, region)
+    subtree = reduce_region(session, scope, job, region)
     return _finish(subtree, job, subtree.count(), False), subtree.root()
 
 
@@ -202,7 +204,7 @@ def _in_squares(session: runtime.Session, job: TreeJob, level: int, progress: ru
     windows = itertools.repeat(None) if picture.lazy is None else picture.lazy.windows(wanted)
     for (x, y), window in zip(corners, windows, strict=False):
         with session.scope() as scope:
-            found, root = build_square(session, scope, job, _region(session, scope, picture, x, y, level, window))
+            found, root = build_square(session, scope, job, region_of(session, scope, picture, x, y, level, window))
             _take_levels(result.words, picture, level, found.words, x, y)
         parts.append(found.leaves)
         roots.append(root)

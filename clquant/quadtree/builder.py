@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, overload
 
@@ -10,15 +11,18 @@ import numpy.typing as npt
 
 from clquant import flow, images, params, runtime
 from clquant.estimator import Estimator
+from clquant.images.dark_values import callers_level
 from clquant.quadtree import criteria
 from clquant.quadtree.assembly import TreeJob, decompose
 from clquant.quadtree.deep import deep_leaves
-from clquant.quadtree.geometry import MAX_CHANNELS, MAX_SIDE
+from clquant.quadtree.geometry import MAX_CHANNELS, MAX_SIDE, root_level
 from clquant.quadtree.picture_statistics import OwnPixels, PictureStatistics
 from clquant.quadtree.tree import Quadtree
 from clquant.runtime import InvalidArgument
 
 METHODS = ("bottom-up", "top-down")
+# Greatest value of what looks like a mask or a class map.
+MOST_CLASS = 15
 
 
 class QuadtreeBuilder(Estimator):
@@ -99,8 +103,11 @@ class QuadtreeBuilder(Estimator):
         """The picture's leaves; on the device for a device array."""
         report, session = runtime.Progress(params.callback("progress", progress)), self._session(job)
         if job.picture.bits == 16:
-            return deep_leaves(session, job.picture, job.criterion, report)
-        found: npt.NDArray[np.void] | runtime.Array = decompose(session, job, report).leaves
+            found = deep_leaves(session, job.picture, job.criterion, report)
+        else:
+            found = decompose(session, job, report).leaves
+        if found.shape == (1,):
+            warn_of_classes(session, job, found if isinstance(found, np.ndarray) else found.get())
         return found
 
     def _session(self, job: TreeJob) -> runtime.Session:
@@ -188,6 +195,28 @@ class QuadtreeBuilder(Estimator):
         """
         picture = images.read_parts(image, memory=memory, max_channels=MAX_CHANNELS, max_bits=_bits_of(image))
         return self._decomposed(self._job(picture), progress)
+
+
+def warn_of_classes(session: runtime.Session, job: TreeJob, leaf: npt.NDArray[np.void]) -> None:
+    """Warn if a whole picture became a single leaf, and has values like a mask's or a class map's."""
+    picture = job.picture
+    if job.criterion.floor_level >= root_level(picture.height, picture.width) or leaf["mean"].max() > MOST_CLASS:
+        return
+    lazy, step = picture.lazy, picture.height
+    if lazy is not None:
+        step = lazy.rows_at_once(0)
+    bands = [(row, min(row + step, picture.height)) for row in range(0, picture.height, step)]
+    parts = [picture.on_host(session)] if lazy is None else (lazy.rows(*band) for band in bands)
+    ends = [(int(part.min()), int(part.max())) for part in parts]
+    low, high = min(end[0] for end in ends), max(end[1] for end in ends)
+    # Of 16 bits, values above 1 have been warned of already.
+    if low < high <= (MOST_CLASS if picture.bits == 8 else 1):
+        warnings.warn(
+            f"the picture is a single leaf, as its values, {low} to {high}, differ by less than the threshold of "
+            f"{job.criterion.threshold:g} gray levels; a threshold of 0 splits wherever they differ, as do a mask's "
+            "values times 255",
+            stacklevel=callers_level(),
+        )
 
 
 def _bits_of(image: Any) -> int:

@@ -10,21 +10,31 @@ import numpy.typing as npt
 from clquant import runtime
 from clquant.images import buffer_of
 from clquant.quadtree.geometry import Integers, root_level
-from clquant.quadtree.leaf_list import LeafList, square_side
+from clquant.quadtree.leaf_list import LeafList, Piece, square_side
 
 
 def squared_error(session: runtime.Session, leaves: LeafList, pixels: npt.NDArray[np.uint8]) -> int:
     """Sum of squared differences between pixels (H, W, C) and the means of their leaves; exact."""
-    kernel, side = _error_kernel(session, leaves.channels)
     error = 0
     for piece in leaves.pieces(session, leaves.channels):
-        with session.scope() as scope:
-            total = runtime.Total(session, scope)
-            part = pixels[piece.top : piece.top + piece.height, piece.left : piece.left + piece.width]
-            sent = scope.upload(np.ascontiguousarray(part))
-            total.launch(kernel, piece.squares(side), *piece.arguments(scope), sent, np.uint64(0))
-            error += total.value()
+        part = pixels[piece.top : piece.top + piece.height, piece.left : piece.left + piece.width]
+        error += piece_error(session, piece, part)
     return error
+
+
+def piece_error(session: runtime.Session, piece: Piece, pixels: npt.NDArray[np.uint8]) -> int:
+    """Return the `squared_error` of a piece's own pixels."""
+    kernel, side = _error_kernel(session, pixels.shape[2])
+    with session.scope() as scope:
+        total = runtime.Total(session, scope)
+        sent = scope.upload(np.ascontiguousarray(pixels))
+        total.launch(kernel, piece.squares(side), *piece.arguments(scope), sent, np.uint64(0))
+        return total.value()
+
+
+def decibels(error: int, values: int) -> float:
+    """PSNR of a squared error over so many values; infinite for none."""
+    return 10 * math.log10(255**2 * values / error) if error else math.inf
 
 
 def squared_error_on_device(session: runtime.Session, pixels: runtime.Array, leaves: runtime.Array) -> int:
@@ -71,5 +81,5 @@ def savings(leaves: LeafList, forks: int, stored: int, error: int | None) -> dic
         "ratio": raw / stored,
     }
     if error is not None:
-        found["psnr"] = 10 * math.log10(255**2 * raw / error) if error else math.inf
+        found["psnr"] = decibels(error, raw)
     return found

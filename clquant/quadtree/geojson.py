@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -9,10 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
+from clquant.images.tiff import geo
 from clquant.runtime import InvalidArgument
 
 TERMS = 6
-BLOCK = 64  # leaves whose corners are computed at once: of more, Python's collector looks at the lists again and again
+BLOCK = 1 << 12  # leaves whose corners are computed at once
+LIST = 64  # leaves whose corners are in lists: of more, Python's collector looks at the lists again and again
+HALF_TURN = 180  # degrees
 Affine = tuple[
     float, float, float, float, float, float
 ]  # x, y -> a x + b y + c, d x + e y + f, as in rasterio and GDAL
@@ -37,9 +42,17 @@ def checked_affine(transform: Sequence[float] | None, y_up: bool, height: int) -
 
 
 def features(
-    leaves: npt.NDArray[np.void], height: int, width: int, affine: Affine | None = None, flat: bool = False
+    leaves: npt.NDArray[np.void],
+    height: int,
+    width: int,
+    affine: Affine | None = None,
+    flat: bool = False,
+    crs: Any = None,
 ) -> Iterator[dict[str, Any]]:
-    """Yield the leaves as GeoJSON features clipped to the picture; `flat` stores means as ``mean_1``, ``mean_2``..."""
+    """Yield the leaves as GeoJSON features clipped to the picture; `flat` stores means as ``mean_1``, ``mean_2``...
+
+    With `crs`, the coordinate system that the transform leads to, coordinates are longitude and latitude.
+    """
     for first in range(0, len(leaves), BLOCK):
         some = leaves[first : first + BLOCK]
         left, top, sizes = (some[name].astype(np.int64) for name in ("x", "y", "size"))
@@ -50,11 +63,57 @@ def features(
             x, y = a * x + b * y + c, d * x + e * y + f
             if a * e - b * d < 0:
                 x, y = x[:, ::-1], y[:, ::-1]  # exterior rings go left round
-        means = some["mean"].reshape(len(some), -1).tolist()
-        for ring, size, mean in zip(np.stack([x, y], 2).tolist(), sizes.tolist(), means, strict=True):
-            own = {f"mean_{i}": value for i, value in enumerate(mean, 1)} if flat else {"mean": mean}
-            yield {
-                "type": "Feature",
-                "geometry": {"type": "Polygon", "coordinates": [ring]},
-                "properties": {"size": size, **own},
-            }
+        rings = np.stack([x, y], 2) if crs is None else _on_earth(crs, x, y)
+        for i in range(0, len(some), LIST):
+            part = slice(i, i + LIST)
+            means = some["mean"][part].reshape(-1, some["mean"][0].size).tolist()
+            for ring, size, mean in zip(rings[part].tolist(), sizes[part].tolist(), means, strict=True):
+                own = {f"mean_{i}": value for i, value in enumerate(mean, 1)} if flat else {"mean": mean}
+                yield {"type": "Feature", "geometry": _geometry(ring, crs), "properties": {"size": size, **own}}
+
+
+def texts(found: Iterator[dict[str, Any]]) -> Iterator[str]:
+    """Yield the text of a ``FeatureCollection``, as `json.dumps` writes it, a few features at a time."""
+    yield '{"type": "FeatureCollection", "features": ['
+    for number, some in enumerate(iter(lambda: list(itertools.islice(found, LIST)), [])):
+        yield (", " if number else "") + json.dumps(some)[1:-1]
+    yield "]}"
+
+
+def _on_earth(crs: Any, x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Longitudes and latitudes of rings, (n, 5, 2)."""
+    rings = geo.to_wgs84(crs, x, y)
+    if np.isnan(rings).any():
+        ring, corner = np.argwhere(np.isnan(rings[..., 0]))[0]
+        place = f"({x[ring, corner]:g}, {y[ring, corner]:g})"
+        raise InvalidArgument(f"the transform leads to {place}, which has no longitude and latitude in {crs}")
+    return rings
+
+
+def _geometry(ring: list[list[float]], crs: Any) -> dict[str, Any]:
+    """A polygon of one ring; two on either side of 180 degrees of longitude, if it goes over them (RFC 7946, 3.1.9)."""
+    west, east = min(x for x, _ in ring), max(x for x, _ in ring)
+    if crs is None or (west >= -HALF_TURN and east <= HALF_TURN and east - west <= HALF_TURN):
+        return {"type": "Polygon", "coordinates": [ring]}
+    is_torn = east - west > HALF_TURN  # some corners beyond 180 degrees have got negative longitudes
+    limit = 0 if is_torn else HALF_TURN if west < -HALF_TURN else -HALF_TURN
+    whole = [(x + 2 * HALF_TURN if x < limit else x, y) for x, y in ring]
+    parts = [_clipped(whole, is_west) for is_west in (True, False)]
+    parts[1] = [[x - 2 * HALF_TURN, y] for x, y in parts[1]]
+    rings = [[part] for part in parts if part]
+    if len(rings) == 1:
+        return {"type": "Polygon", "coordinates": rings[0]}
+    return {"type": "MultiPolygon", "coordinates": rings}
+
+
+def _clipped(ring: list[tuple[float, float]], is_west: bool) -> list[list[float]]:
+    """The closed part of a convex ring on one side of 180 degrees (Sutherland and Hodgman)."""
+    made: list[list[float]] = []
+    for (x0, y0), (x1, y1) in itertools.pairwise(ring):
+        inside, enters = (x0 <= HALF_TURN) == is_west, (x1 <= HALF_TURN) == is_west
+        if inside:
+            made.append([x0, y0])
+        if inside != enters:
+            share = (HALF_TURN - x0) / (x1 - x0)
+            made.append([float(HALF_TURN), y0 + share * (y1 - y0)])
+    return [*made, made[0]] if made else made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 
 from clquant import images, params, runtime
 from clquant.quadtree.geometry import MAX_CHANNELS
-from clquant.quadtree.leaf_list import LeafList, square_side
+from clquant.quadtree.leaf_list import LeafList, Piece, square_side
 from clquant.runtime import InvalidArgument, InvalidType
 
 Pixels = npt.NDArray[np.uint8]
@@ -38,24 +39,49 @@ def paint(
     out = leaves.channels if ink is None else 3
     under = 0 if base is None else base.shape[2]
     pieces = list(leaves.pieces(session, out + under))
-    side = square_side(session)
-    constants = {"CHANNELS": leaves.channels, "OUT": out, "OUTLINE": int(ink is not None), "BASE": under}
-    kernel = session.program("quadtree/render.cl", **constants, SQUARE=side).kernel("quadtree_paint")
-    packed = sum(value << 8 * c for c, value in enumerate(ink or ()))
-    shape = (leaves.height, leaves.width, out)
-    whole = runtime.HostResult(session, shape, np.uint8) if len(pieces) == 1 else None
-    picture = np.empty(shape, np.uint8) if whole is None else np.empty(0, np.uint8)
-    for piece in pieces:
+    if len(pieces) == 1:
+        whole = runtime.HostResult(session, (leaves.height, leaves.width, out), np.uint8)
         with session.scope() as scope:
-            place = np.s_[piece.top : piece.top + piece.height, piece.left : piece.left + piece.width]
-            nbytes = piece.height * piece.width * out
-            target = scope.empty(nbytes) if whole is None else whole.room(scope, 0, leaves.height)
-            below = scope.empty(1) if base is None else scope.upload(np.ascontiguousarray(base[place]))
-            given = (below, np.uint32(packed), target)
-            group = 1 if session.limits.is_cpu else session.work_group_size(kernel, GROUP)
-            session.launch(kernel, piece.squares(side), group, *piece.arguments(scope), *given)
-            if whole is None:
-                picture[place] = session.download(target, (piece.height, piece.width, out), np.uint8)
-            else:
-                whole.store(scope, 0, leaves.height, target)
-    return picture if whole is None else whole.array()
+            target = whole.room(scope, 0, leaves.height)
+            _launch(session, scope, pieces[0], leaves.channels, ink, base, target)
+            whole.store(scope, 0, leaves.height, target)
+        return whole.array()
+    picture = np.empty((leaves.height, leaves.width, out), np.uint8)
+    for piece in pieces:
+        place = np.s_[piece.top : piece.top + piece.height, piece.left : piece.left + piece.width]
+        picture[place] = paint_piece(session, piece, leaves.channels, ink, None if base is None else base[place])
+    return picture
+
+
+def paint_piece(
+    session: runtime.Session,
+    piece: Piece,
+    channels: int,
+    ink: Sequence[int] | None = None,
+    base: Pixels | None = None,
+) -> Pixels:
+    """Return a piece of the leaves' picture, as `paint`."""
+    out = channels if ink is None else 3
+    with session.scope() as scope:
+        target = scope.empty(piece.height * piece.width * out)
+        _launch(session, scope, piece, channels, ink, base, target)
+        return session.download(target, (piece.height, piece.width, out), np.uint8)
+
+
+def _launch(
+    session: runtime.Session,
+    scope: runtime.Scope,
+    piece: Piece,
+    channels: int,
+    ink: Sequence[int] | None,
+    base: Pixels | None,
+    target: runtime.Buffer,
+) -> None:
+    side, under = square_side(session), 0 if base is None else base.shape[2]
+    constants = {"CHANNELS": channels, "OUT": channels if ink is None else 3, "OUTLINE": int(ink is not None)}
+    kernel = session.program("quadtree/render.cl", **constants, BASE=under, SQUARE=side).kernel("quadtree_paint")
+    packed = sum(value << 8 * c for c, value in enumerate(ink or ()))
+    below = scope.empty(1) if base is None else scope.upload(np.ascontiguousarray(base))
+    group = 1 if session.limits.is_cpu else session.work_group_size(kernel, GROUP)
+    given = (below, np.uint32(packed), target)
+    session.launch(kernel, piece.squares(side), group, *piece.arguments(scope), *given)

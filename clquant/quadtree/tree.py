@@ -314,7 +314,7 @@ class Quadtree:
         return self._shaped(render.paint(self._session(), self._list.down_to(self.levels[depth])))
 
     def records(
-        self, transform: Sequence[float] | None = None, *, y_up: bool = False, flat: bool = False
+        self, transform: Sequence[float] | None = None, *, y_up: bool = False, flat: bool = False, crs: Any = None
     ) -> Iterator[dict[str, Any]]:
         """The leaves as GeoJSON features, in Morton order.
 
@@ -327,29 +327,39 @@ class Quadtree:
         flat : bool
             Whether means are the numbers ``mean_1``, ``mean_2``..., which programs for maps read as fields, instead of
             the list ``mean``.
+        crs : str, int, or what else rasterio takes, optional
+            With a transform: the coordinate system that it leads to, such as ``"EPSG:32633"``. Coordinates are then
+            longitude and latitude in WGS84, as RFC 7946 has them (extra ``geo``); without it they are the map's own,
+            which programs take for degrees.
 
         Yields
         ------
         dict
             A ``Feature`` whose ``Polygon`` is the leaf's part of the picture, by default in pixels (corners of pixels
-            at whole numbers), with the properties `size` (in pixels) and means.
+            at whole numbers), with the properties `size` (in pixels) and means; a ``MultiPolygon`` where it lies on
+            both sides of 180 degrees of longitude.
 
         Raises
         ------
         InvalidArgument, InvalidType
-            If the transform is none, or makes areas 0.
+            If the transform is none, or makes areas 0, or a place has no longitude and latitude.
+        FileError
+            If `crs` is given and rasterio is not installed.
         """
         affine = geojson.checked_affine(transform, y_up, self.height)
-        return geojson.features(self._leaves, self.height, self.width, affine, params.boolean("flat", flat))
+        if crs is not None and transform is None:
+            raise InvalidArgument(f"crs is {params.shown(crs)} without a transform; allowed: with one")
+        shape = self.height, self.width
+        return geojson.features(self._leaves, *shape, affine, params.boolean("flat", flat), crs)
 
     def to_geojson(
-        self, transform: Sequence[float] | None = None, *, y_up: bool = False, flat: bool = False
+        self, transform: Sequence[float] | None = None, *, y_up: bool = False, flat: bool = False, crs: Any = None
     ) -> dict[str, Any]:
         """All `records` as a GeoJSON ``FeatureCollection``, ready for `json.dumps`.
 
         Parameters
         ----------
-        transform, y_up, flat
+        transform, y_up, flat, crs
             As `records` takes them.
 
         Returns
@@ -358,10 +368,11 @@ class Quadtree:
 
         Raises
         ------
-        InvalidArgument, InvalidType
+        InvalidArgument, InvalidType, FileError
             As `records`.
         """
-        return {"type": "FeatureCollection", "features": list(self.records(transform, y_up=y_up, flat=flat))}
+        found = self.records(transform, y_up=y_up, flat=flat, crs=crs)
+        return {"type": "FeatureCollection", "features": list(found)}
 
     def to_bytes(self) -> bytes:
         """The tree in the CLQT format: its structure and the leaves' means.

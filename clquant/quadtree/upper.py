@@ -91,13 +91,20 @@ class Crown:
 
     def kept(self, corner: tuple[int, int], leaves: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
         """Leaves of the subtree (x, y); below a uniform node the first subtree has that node, and the others none."""
+        cover = self.cover(corner)
+        if cover is None:
+            return leaves
+        is_first = (int(cover["x"][0]) >> self.level, int(cover["y"][0]) >> self.level) == corner
+        return cover if is_first else leaves[:0]
+
+    def cover(self, corner: tuple[int, int]) -> npt.NDArray[np.void] | None:
+        """The leaf above the subtree (x, y), an array of one; None if there is none."""
         x, y = corner
         for level in sorted(self.above, reverse=True):
             shift = level - self.level
             if self.above[level][1][y >> shift, x >> shift] >= STOP:
-                first = (x >> shift << shift, y >> shift << shift) == corner
-                return self._leaf(x >> shift, y >> shift, level) if first else leaves[:0]
-        return leaves
+                return self._leaf(x >> shift, y >> shift, level)
+        return None
 
     def _leaf(self, x: int, y: int, level: int) -> npt.NDArray[np.void]:
         height, width, channels = self.shape

@@ -93,3 +93,49 @@ def test_a_damaged_tree(tmp_path, capsys):
     (tmp_path / "t.clqt").write_bytes(b"CLQT" + bytes(60))
     assert main(["quadtree", str(tmp_path / "t.clqt")]) == 2
     assert "damaged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_trees_beyond_memory_are_written_square_by_square(channels, rng, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    image = patches(rng, 150, 211, channels)
+    image[:64, :140] = 9
+    PIL.Image.fromarray(image if channels > 1 else image[..., 0]).save("a.png")
+    for output in ("t.geojson", "t.png", "t.bmp"):
+        for more in ([], ["--outline"], ["-t", "255"]):
+            said = []
+            for name, memory in (("whole", "1 GiB"), ("parts", "1 MiB")):
+                assert main(["quadtree", "a.png", *more, "--memory", memory, "-o", f"{name}-{output}"]) == 0
+                said.append(capsys.readouterr().err.partition("211x150")[2].rpartition(",")[0])
+            assert said[0] == said[1] != ""
+            if output == "t.png":
+                whole, parts = (np.asarray(PIL.Image.open(f"{name}-{output}")) for name in ("whole", "parts"))
+                assert np.array_equal(whole, parts)
+            else:
+                assert (tmp_path / f"whole-{output}").read_bytes() == (tmp_path / f"parts-{output}").read_bytes()
+
+
+def test_whole_trees_beyond_memory_are_refused(rng, tmp_path, capsys):
+    PIL.Image.fromarray(rng.integers(0, 256, (150, 211, 3), np.uint8)).save(tmp_path / "a.png")
+    out = str(tmp_path / "b.png")
+    call = ["quadtree", str(tmp_path / "a.png"), "-t", "0", "-o", out, "--save", str(tmp_path / "b.clqt")]
+    assert main([*call, "--memory", "1 MiB"]) == 2
+    assert "--save takes about 3 MiB for 31650 leaves; allowed: 1 MiB (--memory)" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
+    assert main([*call, "--memory", "1"]) == 2
+    assert "--memory is 1; allowed" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("always::UserWarning")
+def test_masks_of_one_leaf_are_named(tmp_path, capsys):
+    mask = np.zeros((150, 211), np.uint8)
+    mask[20:50, 30:90] = 1
+    PIL.Image.fromarray(mask).save(tmp_path / "a.png")
+    for memory in ("1 GiB", "1 MiB"):
+        for more, is_named in (([], True), (["-t", "0"], False), (["--max-depth", "0"], False)):
+            assert main(["quadtree", str(tmp_path / "a.png"), "--memory", memory, *more]) == 0
+            assert ("a single leaf, as its values, 0 to 1, differ by less" in capsys.readouterr().err) == is_named
+    for picture in (mask, mask.astype(np.uint16), np.dstack([mask] * 3)):
+        for verb in (QuadtreeBuilder().build, QuadtreeBuilder().leaves):
+            with pytest.warns(UserWarning, match="a threshold of 0 splits wherever they differ"):
+                verb(picture)

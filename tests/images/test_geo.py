@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import json
 import pathlib
 import shutil
 from typing import Any
@@ -18,6 +21,7 @@ from clquant.images.tiff import geo, geo_files
 from clquant.palette.verbs import predict, transform
 
 rasterio = pytest.importorskip("rasterio")
+pytest.importorskip("rasterio.warp")
 
 PLACE = {"crs": "EPSG:32633", "transform": rasterio.Affine(10.0, 0, 500000, 0, -10.0, 5000000)}
 
@@ -34,7 +38,7 @@ def picture(rng: np.random.Generator) -> npt.NDArray[np.uint8]:
 def write(path: pathlib.Path, values: npt.NDArray[Any], table: Any = None, **more: Any) -> pathlib.Path:
     bands = values[None] if values.ndim == 2 else np.moveaxis(values, 2, 0)
     shape = {"height": values.shape[0], "width": values.shape[1], "count": len(bands), "dtype": values.dtype}
-    with rasterio.open(path, "w", driver="GTiff", **shape, **PLACE, **more) as file:
+    with rasterio.open(path, "w", driver="GTiff", **shape, **{**PLACE, **more}) as file:
         if table is not None:
             file.write_colormap(1, table)
         file.write(bands)
@@ -90,7 +94,7 @@ def test_many_kinds_of_bands(tmp_path: pathlib.Path, picture: Any) -> None:
     assert np.array_equal(read(indexed, table=table, nodata=2)[..., 3], np.where(indexed == 2, 0, 255))
     wide = picture.astype(np.uint16) * 257
     assert np.array_equal(read(wide, nodata=0)[..., :3], picture)
-    with pytest.raises(clquant.FileError, match="it has 2 bands, not named red, green and blue"):
+    with pytest.raises(clquant.FileError, match=r"it has 2 bands \(gray, undefined\), none.*--bands 1,2,3"):
         read(picture[..., :2])
 
 
@@ -255,3 +259,76 @@ def test_a_copy_that_fails_leaves_nothing(
     with pytest.raises(clquant.FileError, match="disk full"):
         predict(picture, [(0, 0, 0)], out=clquant.GeoTiff(tmp_path / "x.tif", cog=True))
     assert not any(tmp_path.iterdir())
+
+
+def test_bands_are_chosen(tmp_path: pathlib.Path, picture: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    near = np.dstack([picture, picture[..., 0] // 2 + 60])
+    for name, layout in (("alpha.tif", {}), ("plain.tif", {"photometric": "MINISBLACK"})):
+        write(tmp_path / name, near, **layout)
+        write(tmp_path / "rgb.tif", near[..., [3, 1, 0]], photometric="RGB")
+        for suffix in ("png", "tif"):
+            for one, more in ((name, ["--bands", "4,2,1"]), ("rgb.tif", [])):
+                assert main(["palette", one, *more, "-k", "5", "-q", "-o", f"{one}-5.{suffix}"]) == 0
+        with rasterio.open(f"{name}-5.tif") as made, rasterio.open("rgb.tif-5.tif") as wanted:
+            assert np.array_equal(made.read(1), wanted.read(1))
+            assert made.crs == PLACE["crs"]
+        assert pathlib.Path(f"{name}-5.png").read_bytes() == pathlib.Path("rgb.tif-5.png").read_bytes()
+        assert main(["quadtree", name, "--bands", "1", "-q", "-o", "gray.geojson"]) == 0
+    assert main(["palette", "alpha.tif", "-k", "5", "-q", "-o", "out.tif"]) == 2
+    assert "as band 4 of 'alpha.tif' counts as alpha; allowed: " in capsys.readouterr().err
+    for wrong, why in (("1,5,2", "it has 4 bands, but band 5 is chosen"), ("1,2", "one, three or four numbers")):
+        with contextlib.suppress(SystemExit):
+            assert main(["palette", "alpha.tif", "--bands", wrong, "-o", "out.png"]) == 2
+        assert why in capsys.readouterr().err
+    assert not pathlib.Path("out.tif").exists()
+
+
+@pytest.mark.parametrize("more", [["-k", "5"], ["--use", "black,white,red"]])
+def test_a_value_for_no_data_that_no_pixel_has_takes_no_entry(
+    more: list[str], tmp_path: pathlib.Path, picture: Any, capsys: Any
+) -> None:
+    count = 5 if "-k" in more else 3
+    for name, values, extra in (("full", picture | 1, 0), ("holes", picture, int("--use" in more))):
+        scene = write(tmp_path / f"{name}.tif", values, nodata=0, photometric="RGB")
+        assert main(["palette", str(scene), *more, "-o", str(tmp_path / "out.tif")]) == 0
+        assert f"{count + extra} colours" in capsys.readouterr().err
+        with rasterio.open(tmp_path / "out.tif") as made:
+            assert (made.nodata is None) == (name == "full")
+
+
+def test_leaves_lie_on_the_earth(tmp_path: pathlib.Path, picture: Any, capsys: Any) -> None:
+    scene, out = write(tmp_path / "scene.tif", picture, photometric="RGB"), tmp_path / "leaves.geojson"
+    assert main(["quadtree", str(scene), "-o", str(out)]) == 0
+    assert "not kept" not in capsys.readouterr().err
+    found = json.loads(out.read_text())
+    tree = clquant.QuadtreeBuilder().build(picture)
+    assert found == tree.to_geojson(PLACE["transform"], crs=PLACE["crs"], flat=True)
+    corners = np.array([feature["geometry"]["coordinates"][0] for feature in found["features"]])
+    back = rasterio.warp.transform("EPSG:4326", PLACE["crs"], *corners.reshape(-1, 2).T.tolist())
+    placed = tree.to_geojson(PLACE["transform"])["features"]
+    there = np.array([feature["geometry"]["coordinates"][0] for feature in placed]).reshape(-1, 2)
+    assert np.abs(np.stack(back, 1) - there).max() < 1e-3  # metres
+    write(scene, picture, photometric="RGB", crs=None)
+    assert main(["quadtree", str(scene), "-o", str(tmp_path / "b.geojson")]) == 2
+    said = capsys.readouterr().err
+    assert "has no coordinate system" in said or "has no place on the earth" in said  # as GDAL's versions read it
+    assert not (tmp_path / "b.geojson").exists()
+    with pytest.raises(clquant.InvalidArgument, match="crs is 'EPSG:4' with"):
+        tree.to_geojson(crs="EPSG:4")
+    with pytest.raises(clquant.InvalidArgument, match="crs is 'nowhere'; allowed: a coordinate system"):
+        tree.to_geojson(PLACE["transform"], crs="nowhere")
+
+
+def test_leaves_over_180_degrees_are_cut(picture: Any) -> None:
+    tree = clquant.QuadtreeBuilder(255).build(picture)
+    for begin in (178, -181, 181):
+        (leaf,) = tree.to_geojson((0.01, 0, begin, 0, -0.01, 10), crs="EPSG:4326")["features"]
+        assert (leaf["geometry"]["type"] == "Polygon") == (begin in (178, 181))
+    (leaf,) = tree.to_geojson((0.01, 0, 179.5, 0, -0.01, 10), crs="EPSG:4326")["features"]
+    assert leaf["geometry"]["type"] == "MultiPolygon"
+    west, east = (np.array(ring[0]) for ring in leaf["geometry"]["coordinates"])
+    for ring, low, high in ((west, 179.5, 180), (east, -180, -179)):
+        assert np.allclose([ring[:, 0].min(), ring[:, 0].max(), ring[:, 1].min(), ring[:, 1].max()], [low, high, 8, 10])
+        assert np.array_equal(ring[0], ring[-1])
+        assert sum(a[0] * b[1] - b[0] * a[1] for a, b in itertools.pairwise(ring.tolist())) > 0

@@ -71,7 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--dpi DPI", "with --refine: pixels per inch (default: {default})", "everyday", done, type=float)
     option(parser, "--inches INCHES", "with --refine: distance of the eye (default: {default})", of=done, type=float)
     option(parser, "--linear", "diffuse errors in linear light")
-    common.add(parser, "background", "seed", "compression", "icc", "range", "cluster", "device", "quiet")
+    common.add(parser, "background", "bands", "seed", "compression", "icc", "range", "cluster", "device", "quiet")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -117,7 +117,7 @@ def _one(halftoner: PinwheelHalftoner, item: Item, loaded: Loaded | None) -> bat
         make_folder(item.place)
         with item.working() as progress:
             halftoner.transform(loading.picture(args, item.source), progress=progress, out=item.target)
-        whole = images.read_parts(item.source.path)
+        whole = images.read_parts(loading.chosen_bands(item.source, args.bands) or item.source.path)
         return lambda: _report(halftoner, item, (whole.height, whole.width), None)
     kind = lossless_kind(item.place, "a halftone")
     how = common.parameters(args, halftoner.transform)

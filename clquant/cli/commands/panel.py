@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--tone X", "tone compression, 0 to 1 (default: {default})", "everyday", Panel.quantize, type=float)
     option(parser, "--gamut X", "chroma that is kept, 0 to 1 (default: the panel's)", type=float)
     option(parser, "--device-colors", "write the colours that the driver expects, not the measured ones", "everyday")
-    common.add(parser, "background", "space", "range", "device", "quiet")
+    common.add(parser, "background", "bands", "space", "range", "device", "quiet")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import pathlib
 from functools import partial
 from typing import Any
@@ -12,18 +11,23 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from clquant import KMeansPalette
+from clquant import KMeansPalette, images, runtime
 from clquant.cli import batch, common, inputs, outputs
 from clquant.cli.batch import Item
 from clquant.cli.common import option
 from clquant.cli.inputs import Source
 from clquant.cli.loading import Loaded, load_still
 from clquant.cli.outputs import expected, picture_bytes
+from clquant.color.formats import png
 from clquant.color.formats.gif import MAX_COLORS
 from clquant.color.values import lay_over
+from clquant.images import lazy
 from clquant.images.folders import PICTURE_SUFFIXES
-from clquant.quadtree import Quadtree, QuadtreeBuilder, files
+from clquant.images.tiff import geo, geo_files
+from clquant.quadtree import Quadtree, QuadtreeBuilder, figures, files, geojson, streaming
 from clquant.quadtree.criteria import CRITERIA
+from clquant.quadtree.geometry import MAX_CHANNELS
+from clquant.runtime import FileError, PictureError
 from clquant.video import animation
 
 HELP = "decompose pictures into uniform squares"
@@ -44,7 +48,8 @@ A region is a leaf when the standard deviation of each channel is at most the th
 The same picture and options give the same tree on every device."""
 
 SUFFIXES = PICTURE_SUFFIXES | {".clqt"}
-GEOJSON = "GEOJSON"  # y up, means as numbers
+GEOJSON = "GEOJSON"  # means as numbers
+MEMORY = "1 GiB"  # without --memory
 FORMATS = {f".{kind.lower()}": kind for kind in ("PNG", "GIF", "BMP", "TIFF", "WEBP", "JPEG", GEOJSON)}
 FORMATS |= {".tif": "TIFF", ".jpg": "JPEG"}
 
@@ -66,7 +71,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--save TREE", "write the tree too: a .clqt file, or a folder for several inputs", "everyday")
     text = "refuse saved trees that claim more (default: %(default)s)"
     parser.add_argument("--max-pixels", type=int, default=files.MAX_PIXELS, metavar="PIXELS", help=text)
-    common.add(parser, "background", "range", "device", "quiet")
+    text = f"host memory beside the picture itself; larger trees are written square by square (default: {MEMORY})"
+    option(parser, "--memory SIZE", text)
+    common.add(parser, "background", "bands", "range", "device", "quiet")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -76,6 +83,7 @@ def run(args: argparse.Namespace) -> int:
     trees = places.further(args.save, lambda source: f"{source.stem}.clqt", "--save", (".clqt",))
     if all(_is_tree(source) for source in places.inputs):
         _refuse_building(args)
+    lazy.memory_bytes(args.memory or MEMORY, "--memory")
     if not pairs:
         return 0
     given = common.parameters(args, QuadtreeBuilder)
@@ -83,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     return batch.run(args, pairs, partial(_read, args), partial(_one, builder, trees))
 
 
-def _read(args: argparse.Namespace, source: Source, _: str | None) -> Quadtree | Loaded:
+def _read(args: argparse.Namespace, source: Source, target: str | None) -> Quadtree | Loaded:
     """Read a saved tree or a picture; standard input may hold either."""
     data = inputs.read_bytes(source) if source.piped or _is_tree(source) else b""
     if _is_tree(source) or data.startswith(files.MAGIC):
@@ -91,27 +99,117 @@ def _read(args: argparse.Namespace, source: Source, _: str | None) -> Quadtree |
             _refuse_building(args)
         with inputs.named(source):
             return Quadtree.from_bytes(data, max_pixels=args.max_pixels)
-    how: dict[str, Any] = {"data": data or None, "max_bits": 16, "keeps_depth": True}
+    is_map = _kind_of(target) == GEOJSON  # which keeps the place
+    how: dict[str, Any] = {"data": data or None, "max_bits": 16, "keeps_depth": True, "keeps": is_map}
     return load_still(args, source, "trees are of one picture", **how).laid_over(args, None)
 
 
 def _one(builder: QuadtreeBuilder, trees: dict[Source, str], item: Item, found: Quadtree | Loaded) -> batch.Finish:
     args = item.args
+    place = _place_of(item, found) if _kind_of(item.target) == GEOJSON else {}
     if isinstance(found, Quadtree):
         tree = found
     else:
+        picture = images.read(found.pixels, max_channels=MAX_CHANNELS, max_bits=16)
+        if picture.bits == 8 and streaming.streamed_bytes(picture) > lazy.memory_bytes(
+            args.memory or MEMORY, "--memory"
+        ):
+            made = _streamed(builder, item, picture, place, needs_tree=args.gif or item.source in trees)
+            if made is not None:
+                return lambda: made
         with item.working() as progress:
             tree = builder.build(found.pixels, progress=progress)
-    data = _animation(tree, args) if args.gif else _drawn(tree, args, item.place)
-    figures = tree.compression() if common.is_reported(args) else {}
+    saved = tree.compression() if common.is_reported(args) else {}
+    data = b"" if place else _animation(tree, args) if args.gif else _drawn(tree, args, item.place)
 
     def finish() -> batch.Report:
-        item.write(data)
+        if place:
+            with outputs.opened(item.place) as write:
+                for text in geojson.texts(tree.records(flat=True, **place)):
+                    write(text.encode())
+        else:
+            item.write(data)
         if item.source in trees:
             outputs.write(trees[item.source], tree.to_bytes())
-        return _report(item, tree, figures) if figures else lambda: None
+        shape = tree.height, tree.width, tree.channels
+        return _report(item, shape, len(tree), saved.get("psnr")) if saved else lambda: None
 
     return finish
+
+
+def _streamed(
+    builder: QuadtreeBuilder, item: Item, picture: images.Picture, place: dict[str, Any], needs_tree: bool
+) -> batch.Report | None:
+    """Write a picture's tree square by square, and make its report; None if a whole tree is needed and fits."""
+    args = item.args
+    memory = lazy.memory_bytes(args.memory or MEMORY, "--memory")
+    with item.working() as progress:
+        squares = streaming.Squares(builder, picture, memory, runtime.Progress(progress))
+        if needs_tree:
+            needed = squares.tree_bytes()
+            if needed <= memory:
+                return None
+            what = "--gif" if args.gif else "--save"
+            allowed = f"{memory >> 20} MiB (--memory), or less leaves by --threshold or --max-depth"
+            raise PictureError(
+                f"{item.source.shown}: {what} takes about {needed >> 20} MiB for {squares.count} leaves; allowed: "
+                f"{allowed}"
+            )
+        with outputs.opened(item.place) as write:
+            if place:
+                affine = geojson.checked_affine(place.get("transform"), "y_up" in place, picture.height)
+                how: dict[str, Any] = {"affine": affine, "flat": True, "crs": place.get("crs")}
+                shape = picture.height, picture.width
+                found = (one for square in squares for one in geojson.features(square.leaves, *shape, **how))
+                for text in geojson.texts(found):
+                    write(text.encode())
+            else:
+                _write_rows(args, item.place, picture, squares, write)
+    error = figures.decibels(squares.squared_error, picture.pixels * picture.channels)
+    return _report(item, (picture.height, picture.width, picture.channels), squares.count, error)
+
+
+def _write_rows(
+    args: argparse.Namespace, target: str, picture: images.Picture, squares: streaming.Squares, write: outputs.Write
+) -> None:
+    """Draw a tree from top to bottom; other formats than PNG need the whole drawing at once."""
+    ink = (255, 255, 255) if args.outline else None
+    is_gray = picture.gray and not args.outline
+    drawn = (_laid(_drawable(rows[..., 0] if is_gray else rows), args.background) for rows in squares.drawn(ink))
+    if _kind_of(target) != "PNG":
+        whole = PIL.Image.fromarray(np.concatenate(list(drawn)))
+        write(picture_bytes(whole, _kind_of(target), target, args.background))
+        return
+    writer = None
+    for rows in drawn:
+        pixels = np.atleast_3d(rows)
+        writer = writer or png.RowWriter(write, picture.height, picture.width, pixels.shape[2])
+        writer.write(pixels)
+    assert writer is not None
+    writer.close()
+
+
+def _laid(rows: npt.NDArray[np.uint8], background: tuple[int, ...] | None) -> npt.NDArray[np.uint8]:
+    return rows if background is None or rows.shape[-1] != 4 or rows.ndim == 2 else lay_over(rows, background)
+
+
+def _kind_of(target: str | None) -> str:
+    """The format of a result."""
+    return FORMATS.get(pathlib.PurePath(target or "").suffix.lower(), "PNG")
+
+
+def _place_of(item: Item, found: Quadtree | Loaded) -> dict[str, Any]:
+    """Where leaves lie, as `Quadtree.records` takes it: on the earth if the picture says so, else in pixels, y up."""
+    if isinstance(found, Quadtree) or not found.place:
+        return {"y_up": True}
+    shown = item.source.shown
+    if not geo.is_installed():
+        raise FileError(f"{shown}: GeoJSON of a place on the map needs rasterio (pip install clquant[geo])")
+    profile = getattr(geo_files.place_of(item.source.path), "profile", {})
+    for name, what in (("crs", "coordinate system"), ("transform", "transformation of a grid")):
+        if name not in profile:
+            raise FileError(f"{shown} has no {what}, of which GeoJSON's longitudes and latitudes follow; try .png")
+    return dict(profile)
 
 
 def _refuse_building(args: argparse.Namespace) -> None:
@@ -132,19 +230,14 @@ def _drawable(picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 
 
 def _drawn(tree: Quadtree, args: argparse.Namespace, target: str) -> bytes:
-    """Encode a tree as a picture, or its leaves as features."""
-    kind = FORMATS.get(pathlib.PurePath(target).suffix.lower(), "PNG")
-    if kind == GEOJSON:
-        return json.dumps(tree.to_geojson(y_up=True, flat=True)).encode()
+    """Encode a tree as a picture."""
     image = PIL.Image.fromarray(tree.outline() if args.outline else _drawable(tree.render()))
-    return picture_bytes(image, kind, target, args.background)
+    return picture_bytes(image, _kind_of(target), target, args.background)
 
 
 def _animation(tree: Quadtree, args: argparse.Namespace) -> bytes:
     """Encode one frame a level, each of its own colours, and one of outlines with --outline."""
-    pictures = [_drawable(frame) for frame in tree.frames()]
-    if args.background is not None and tree.channels == 4:
-        pictures = [lay_over(picture, args.background) for picture in pictures]
+    pictures = [_laid(_drawable(frame), args.background) for frame in tree.frames()]
     if args.outline:
         pictures.append(tree.outline())
     # One entry less where a GIF may need one to clear a frame with.
@@ -153,16 +246,12 @@ def _animation(tree: Quadtree, args: argparse.Namespace) -> bytes:
     return animation.gif_bytes(animation.quantize_frames(learner, pictures, shared=False), delay_ms=delays)
 
 
-def _report(item: Item, tree: Quadtree, figures: dict[str, Any]) -> batch.Report:
-    quality = f", {common.decibels(figures['psnr'])}" if "psnr" in figures else ""
-    quality += " of colours and alpha" if quality and tree.channels == 4 else ""
-    if quality and pathlib.PurePath(item.place).suffix.lower() in (".jpg", ".jpeg"):
+def _report(item: Item, shape: tuple[int, int, int], count: int, psnr: float | None) -> batch.Report:
+    of_all = " of colours and alpha" if shape[2] == 4 else ""
+    quality = "" if psnr is None else f", {common.decibels(psnr)}{of_all}"
+    if quality and _kind_of(item.target) == "JPEG":
         quality += " before this format's losses"
-    count = "1 leaf" if len(tree) == 1 else f"{len(tree)} leaves"
-    return item.said(
-        (tree.height, tree.width),
-        f", {count}, {figures['pixels_per_leaf']:.1f} pixels a leaf{quality}",
-        leaves=len(tree),
-        pixels_per_leaf=float(figures["pixels_per_leaf"]),
-        psnr=figures.get("psnr"),
-    )
+    each = shape[0] * shape[1] / count
+    leaves = "1 leaf" if count == 1 else f"{count} leaves"
+    what = f", {leaves}, {each:.1f} pixels a leaf{quality}"
+    return item.said(shape, what, leaves=count, pixels_per_leaf=float(each), psnr=psnr)

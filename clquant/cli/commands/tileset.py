@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--shared", "learn the palettes for all inputs together", "everyday")
     common.add_dither(parser, "ordered dithering within tiles", names=[*ORDERED], const=SEAMLESS)
     option(parser, "--map FILE", "write the palette of each tile too: a .csv, a line per row", "everyday")
-    common.add(parser, "background", "space", "seed", "range", "device", "quiet")
+    common.add(parser, "background", "bands", "space", "seed", "range", "device", "quiet")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import struct
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,6 +160,35 @@ def picture(
     """Write a picture of 8 bits per channel."""
     kind = GRAY if pixels.ndim == 2 else RGB if pixels.shape[2] == 3 else RGBA
     return _file(pixels, 8, kind, [], True, effort, _about(dpi, icc_profile))
+
+
+class RowWriter:
+    """A picture of 8 bits per channel that is written from top to bottom to a binary file, by zlib alone."""
+
+    def __init__(self, write: Callable[[bytes], Any], height: int, width: int, channels: int) -> None:
+        self._write, self._deflate = write, zlib.compressobj(_ZLIB_LEVELS["normal"])
+        self._above = np.empty((0, width, channels), np.uint8)
+        kind = {1: GRAY, 3: RGB, 4: RGBA}[channels]
+        write(SIGNATURE + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)))
+
+    def write(self, rows: Bytes) -> None:
+        """Write the next rows, (n, W, C)."""
+        layout = _Layout(np.concatenate([self._above, rows]), 8, filtered=True)
+        first, count = len(self._above), len(layout.pixels) - len(self._above)
+        bands = -(-count * layout.row_bytes // _BAND_BYTES)
+        edges = [first + count * number // bands for number in range(bands + 1)]
+        for data in parallel.in_threads(lambda i: layout.bytes_of(edges[i], edges[i + 1]), bands):
+            self._put(self._deflate.compress(data))
+        self._above = rows[-1:].copy()
+
+    def close(self) -> None:
+        """End the file."""
+        self._put(self._deflate.flush())
+        self._write(chunk(b"IEND", b""))
+
+    def _put(self, data: bytes) -> None:
+        if data:
+            self._write(chunk(b"IDAT", data))
 
 
 def _file(

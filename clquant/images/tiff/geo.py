@@ -6,24 +6,28 @@ A TIFF counts as a GeoTIFF if its first directory says where it lies or which va
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import os
 import struct
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import PIL.TiffImagePlugin
 
+from clquant import params
 from clquant.images.guards.metadata_work import check_head
 from clquant.images.tiff.directories import check_claim, first_directory
 from clquant.params import reason_of
-from clquant.runtime import FileError
+from clquant.runtime import FileError, InvalidArgument
 
 SUFFIXES = (".tif", ".tiff", ".btf")
+DECIMALS = 9
+"""Of degrees: a tenth of a millimetre."""
 DEFLATE_LEVEL = 4
 """Of TIFFs: a third of the time of level 6, a tenth more bytes (dithered indices)."""
 # Model pixel scale, tie points and transformation; the keys of the coordinate system; RPCs; what is no data.
@@ -113,27 +117,28 @@ def open_geotiff(path: str, rasterio: Any) -> Any:
 class Raster:
     """A GeoTIFF as rows of gray, RGB or RGBA; what is no data has alpha 0.
 
-    Of several bands those named red, green, blue and alpha count. A colour table is applied.
+    Of several bands those named red, green, blue and alpha count, or the ones that are given, from 1 on: gray, or red,
+    green, blue and perhaps alpha. A colour table is applied.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, bands: Sequence[int] = ()) -> None:
+        self.path = path
+        self._are_chosen = bool(bands)
         self._lock = threading.Lock()  # the reader's thread and the job's may both ask
         try:
             with gdal() as rasterio:
                 self._file = open_geotiff(path, rasterio)
                 check_claim(path, self._file.shape, self._file.block_shapes[0])
-                self._bands = _bands_of(self._file)
+                self._bands = list(bands) or _bands_of(self._file)
+                self._check_bands()
                 self._table = _table_of(self._file) if len(self._bands) == 1 else None
                 flags = [flag.name for flag in self._file.mask_flag_enums[(self._bands or [1])[0] - 1]]
         except FileError:
             raise
         except Exception as error:  # GDAL fails in many ways
             raise FileError(f"cannot read {path!r}: {reason_of(error)}") from error
-        if not self._bands:
-            raise FileError(
-                f"cannot read {path!r}: it has {self._file.count} bands, not named red, green and blue; allowed: 1 or "
-                "3, or bands with these names"
-            )
+        if self._are_chosen and "alpha" in flags and "nodata" not in flags:
+            flags = ["all_valid"]  # the band of alpha counts only if it is chosen
         self._has_holes = flags != ["all_valid"] and len(self._bands) != 4
         channels = 4 if self._has_holes else len(self._bands)
         if self._table is not None:
@@ -142,6 +147,19 @@ class Raster:
         self.ndim = 3
         self.dtype = np.dtype(np.uint8 if self._table is not None else self._file.dtypes[self._bands[0] - 1])
         self.chunks = (int(self._file.block_shapes[0][0]),)
+
+    def _check_bands(self) -> None:
+        """Refuse bands that are not there, and files that do not say which of their bands are colours."""
+        count = self._file.count
+        if self._bands and max(self._bands) <= count:
+            return
+        what, names = f"cannot read {self.path!r}: it has {count} bands", [kind.name for kind in self._file.colorinterp]
+        if self._bands:
+            raise FileError(f"{what}, but band {max(self._bands)} is chosen; allowed: 1 to {count}")
+        raise FileError(
+            f"{what} ({', '.join(names)}), none of them named red, green and blue; allowed: a choice, such as --bands "
+            "1,2,3, or in Python the array that rasterio reads"
+        )
 
     def __getitem__(self, key: Any) -> npt.NDArray[Any]:
         rows, columns, channels = (*(key if isinstance(key, tuple) else (key,)), slice(None), slice(None))[:3]
@@ -152,7 +170,7 @@ class Raster:
         with self._lock, gdal() as rasterio:
             window = rasterio.windows.Window(left, first, right - left, last - first)
             bands = np.moveaxis(self._file.read(self._bands, window=window), 0, 2)
-            mask = self._file.dataset_mask(window=window) if self._has_holes else None
+            mask = self._mask(window) if self._has_holes else None
         values: npt.NDArray[Any] = bands if self._table is None else self._table[bands[:, :, 0]]
         values = values[:, :, : self.shape[2]]
         if mask is None:
@@ -165,6 +183,41 @@ class Raster:
             made[..., 3] = np.iinfo(self.dtype).max if np.issubdtype(self.dtype, np.integer) else 1
         made[mask == 0] = 0
         return made[:, :, channels]
+
+    def _mask(self, window: Any) -> npt.NDArray[np.uint8]:
+        """Where there are data: of chosen bands by themselves, else as the file says of all."""
+        if not self._are_chosen:
+            return np.asarray(self._file.dataset_mask(window=window))
+        return np.asarray(self._file.read_masks(self._bands, window=window).max(axis=0))
+
+
+def alpha_band(path: str | os.PathLike[str]) -> int | None:
+    """The number of a GeoTIFF's band that counts as alpha; None of other files, and without rasterio."""
+    if not (is_geotiff(path) and is_installed()):
+        return None
+    with contextlib.suppress(Exception), gdal() as rasterio, open_geotiff(os.fsdecode(path), rasterio) as file:
+        kinds = [kind.name for kind in file.colorinterp]
+        return kinds.index("alpha") + 1 if "alpha" in kinds else None
+    return None
+
+
+def to_wgs84(crs: Any, x: npt.NDArray[Any], y: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """(..., 2): longitude and latitude of points of a coordinate system; NaN where there is none."""
+    if not is_installed():
+        raise FileError("WGS84 needs rasterio, which is not installed (pip install clquant[geo])")
+    with gdal() as rasterio:
+        try:
+            system = rasterio.crs.CRS.from_user_input(crs)
+        except rasterio.errors.CRSError as error:
+            allowed = "a coordinate system that rasterio knows, such as 'EPSG:32633'"
+            raise InvalidArgument(f"crs is {params.shown(crs)}; allowed: {allowed}") from error
+        warp = importlib.import_module("rasterio.warp")
+        try:
+            found = warp.transform(system, "EPSG:4326", x.ravel().tolist(), y.ravel().tolist())
+        except Exception as error:  # GDAL fails in many ways
+            raise FileError(f"the coordinate system {params.shown(str(crs))} has no place on the earth") from error
+    made = np.stack([np.reshape(part, x.shape) for part in found], -1)
+    return np.where(np.isfinite(made), np.round(made, DECIMALS), np.nan)
 
 
 def _bands_of(file: Any) -> list[int]:

@@ -140,10 +140,11 @@ def _origin(stem: str) -> tuple[str, int | None] | None:
 
 def _frames(args: argparse.Namespace, source: Source) -> list[Any]:
     """Read all frames of an input, on a worker."""
-    return [
-        np.asarray(one)
-        for one in films.all_frames(args, source, _settled(args, load(source, args.icc == "keep", white=args.range)))
-    ]
+    return [np.asarray(one) for one in films.all_frames(args, source, _settled(args, _loaded(args, source, 8)))]
+
+
+def _loaded(args: argparse.Namespace, source: Source, max_bits: int) -> Loaded:
+    return load(source, args.icc == "keep", max_bits=max_bits, white=args.range, bands=args.bands)
 
 
 def _settled(args: argparse.Namespace, loaded: Loaded, target: str | None = None) -> Loaded:
@@ -156,7 +157,7 @@ def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loade
     """Read a picture with what goes with it; None of one that goes by bands."""
     if loading.is_banded(args, (source, target)):
         return None
-    loaded = load(source, args.icc == "keep", max_bits=16, white=args.range)
+    loaded = _loaded(args, source, 16)
     if target is not None and not films.holds_frames(target, loaded):
         loaded = loaded.first_alone("; .gif, .png, .apng and .webp hold all of them" if loaded.is_film else "")
     return _settled(args, loaded, target)
@@ -249,9 +250,10 @@ def _by_bands(options: Options, shared: Palette | None, item: Item) -> batch.Fin
     with item.working() as progress:
         whole = loading.picture(args, item.source)
         palette = shared or options.learn([whole], item.label)
-        picture = images.read_parts(item.source.path, memory=args.memory, max_bits=16)
-        may_have_holes = picture.channels == 4 and (picture.array is None or not picture.array[..., 3].all())
-        if may_have_holes and len(palette) != MOST_COLORS:  # so that indices have 8 bits
+        given = whole if args.cluster is None else item.source.path
+        picture = images.read_parts(given, memory=args.memory, max_bits=16)
+        # A palette that was learned has an entry for holes if there are some.
+        if args.use is not None and len(palette) != MOST_COLORS and _has_holes(picture):
             palette = palette.with_transparent()
         if args.order != "fitted":
             palette = palette.sorted(args.order)
@@ -285,6 +287,15 @@ def _by_bands(options: Options, shared: Palette | None, item: Item) -> batch.Fin
         os.path.getsize(path) if os.path.isfile(path) else None for path in (target, item.source.path)
     )
     return lambda: report(item, palette, (picture.height, picture.width), (nbytes, input_bytes))
+
+
+def _has_holes(picture: images.Picture) -> bool:
+    """Whether some pixels have alpha 0, which a lazy picture is read for."""
+    if picture.channels != 4 or picture.lazy is None:
+        return picture.channels == 4 and picture.array is not None and not decode.narrowed(picture.array[..., 3]).all()
+    step = picture.lazy.rows_at_once(0)
+    parts = (picture.lazy.rows(row, min(row + step, picture.height)) for row in range(0, picture.height, step))
+    return any(not decode.narrowed(rows[..., 3]).all() for rows in parts)
 
 
 def _as_seen(pixels: Pixels, alpha: bool) -> Pixels:

@@ -133,7 +133,7 @@ def _add_writing(group: argparse._ArgumentGroup) -> None:
         "--cog or if the input has some)"
     )
     option(group, "--overviews", text, "bands", choices=geo_files.OVERVIEWS)
-    common.add(group, "compression", "icc", "range")
+    common.add(group, "compression", "icc", "range", "bands")
 
 
 def check(args: argparse.Namespace) -> None:
@@ -176,7 +176,7 @@ def _takes(args: argparse.Namespace, method: str, name: str) -> bool:
 
 def check_bands(args: argparse.Namespace, pairs: Sequence[Pair]) -> None:
     """Refuse options that do not go with results that are written by bands, or go with those alone."""
-    lazy.memory_bytes(args.memory)
+    lazy.memory_bytes(args.memory, "--memory")
     banded, whole = loading.split(args, pairs)
     for name in ("memory", "resume"):
         if getattr(args, name) and not banded:
