@@ -33,7 +33,7 @@ def quantize(
     image : image
         Whatever `clquant.images.read` takes.
     colors : int, Palette or array_like
-        How many colours to learn by k-means (`KMeansPalette`), 2 to 65536; or the colours to use: a palette,
+        How many colours to learn by k-means (`KMeansPalette`), 1 to 65536; or the colours to use: a palette,
         (n, 3 or 4) uint8, or CSS colours such as ``["black", "#f80"]``.
     dither : None, bool, str or object
         As `KMeansPalette.quantize` takes it.
@@ -69,7 +69,7 @@ def quantize(
     if not isinstance(colors, numbers.Number):
         given = as_palette(colors, "colors")
         return engine.quantize(image, given, color_space=color_space, dither=dither, queue=queue, progress=progress)
-    count = params.integer("colors", colors, 2, MOST_COLORS)
+    count = params.integer("colors", colors, 1, MOST_COLORS)
     learner = KMeansPalette(count, color_space=color_space, random_state=random_state, queue=queue)
     if dither is None or dither is False:
         indices = flow.fetch(learner.fit_predict(image, progress=progress), progress)
@@ -84,9 +84,9 @@ class DominantColor(NamedTuple):
     Attributes
     ----------
     color : str
-        ``"#rrggbb"``, or ``"#rrggbbaa"`` of a picture with alpha.
+        ``"#rrggbb"``, or ``"#rrggbbaa"`` of a colour with alpha.
     share : float
-        Of the picture's pixels, 0 to 1.
+        Of the picture's pixels that are not fully transparent, 0 to 1.
     """
 
     color: str
@@ -109,7 +109,7 @@ def dominant_colors(
     image : image
         Whatever `clquant.images.read` takes.
     count : int
-        At most so many, 2 to 256; learned by `KMeansPalette`.
+        At most so many, 1 to 256; learned by `KMeansPalette`.
     color_space : str
         Where colours are compared; OKLab is nearest to the eye.
     random_state : int
@@ -118,7 +118,8 @@ def dominant_colors(
     Returns
     -------
     list of DominantColor
-        The most frequent first; of equal ones the one learned first. Their shares are 1 together.
+        The most frequent first; of equal ones the one learned first. Their shares are 1 together. Fully transparent
+        pixels are passed over; a picture of nothing else has no colours.
 
     Raises
     ------
@@ -142,12 +143,14 @@ def learner_of_few(
     count: int, *, color_space: str = "oklab", random_state: Any = 0, queue: CommandQueue | None = None
 ) -> KMeansPalette:
     """The engine that learns the colours of `dominant_colors`."""
-    wanted = params.integer("count", count, 2, 256)
-    return KMeansPalette(wanted, color_space=color_space, random_state=random_state, queue=queue)
+    wanted = params.integer("count", count, 1, 256) + 1
+    how: dict[str, Any] = {"color_space": color_space, "random_state": random_state, "queue": queue}
+    return KMeansPalette(wanted, fixed_colors=["transparent"], **how)
 
 
 def by_frequency(learner: KMeansPalette, counts: Any) -> list[DominantColor]:
     """Colours of a fitted engine with their shares of the pixels, the most frequent first."""
-    names = learner.palette_.hex()
-    order = np.argsort(-counts, kind="stable")
-    return [DominantColor(names[i], int(counts[i]) / int(counts.sum())) for i in order if counts[i]]
+    names = [name.removesuffix("ff") if len(name) == 9 else name for name in learner.palette_.hex()]
+    seen = np.where(learner.palette_.rgba()[:, 3] > 0, counts, 0)
+    order = np.argsort(-seen, kind="stable")
+    return [DominantColor(names[i], int(seen[i]) / int(seen.sum())) for i in order if seen[i]]

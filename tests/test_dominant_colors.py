@@ -22,8 +22,26 @@ def test_shares_are_those_of_the_picture(queue, rng):
     for one, color in zip(found, (colors[1], colors[0], colors[2]), strict=True):
         assert one.share == (image == color).all(axis=2).mean()
     assert len(clquant.dominant_colors(image, 200, queue=queue)) == 3
-    with pytest.raises(InvalidArgument, match="count is 1; allowed: an integer from 2 to 256"):
-        clquant.dominant_colors(image, 1)
+    with pytest.raises(InvalidArgument, match="count is 0; allowed: an integer from 1 to 256"):
+        clquant.dominant_colors(image, 0)
+
+
+def test_one_colour_is_the_mean_and_clear_pixels_do_not_count(queue, rng):
+    image = rng.integers(0, 256, (20, 30, 3), dtype=np.uint8)
+    mean = np.floor(image.reshape(-1, 3).mean(axis=0) + 0.5)
+    palette = clquant.KMeansPalette(1, queue=queue).fit(image).palette_
+    assert np.abs(palette.colors - mean).max() <= 1
+    result = clquant.quantize(image, 1, dither="blue-noise", queue=queue)
+    assert (result.palette, result.indices.max()) == (palette, 0)
+    logo = np.dstack([image, np.zeros((20, 30), np.uint8)])
+    logo[3:5, :, 3] = 255
+    (found,) = clquant.dominant_colors(logo, 1, color_space="srgb", queue=queue)
+    want = clquant.KMeansPalette(1, queue=queue).fit(image[3:5]).palette_
+    assert found == (want.hex()[0], 1)
+    assert len(clquant.dominant_colors(logo, 4, queue=queue)) == 4
+    assert clquant.dominant_colors(logo[:3], 4, queue=queue) == []
+    with pytest.raises(InvalidArgument, match="n_colors is 1, which the image's fully transparent pixels take"):
+        clquant.KMeansPalette(1, queue=queue).fit(logo)
 
 
 def test_colormaps():

@@ -41,9 +41,9 @@ def test_a_device_array_stays_on_the_device(queue: runtime.CommandQueue, picture
 @pytest.mark.parametrize(
     ("colors", "words"),
     [
-        (1, "colors is 1; allowed: an integer from 2 to 65536"),
+        (0, "colors is 0; allowed: an integer from 1 to 65536"),
         (True, "colors is True; allowed: an integer"),
-        (2.5, "colors is 2.5; allowed: an integer from 2 to 65536"),
+        (2.5, "colors is 2.5; allowed: an integer from 1 to 65536"),
         ([], "colors"),
         (["blck"], "'blck'; allowed: '#rgb'"),
     ],

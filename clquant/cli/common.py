@@ -162,7 +162,7 @@ _CLUSTER = (
 )
 _DEVICE = "OpenCL device to use; its number, gpu, cpu, a part of its name (clquant devices), or all: every GPU"
 _ICC = "colours of a file with an ICC profile: become sRGB, or stay with the profile (default: %(default)s)"
-_PALETTE = "write the palette too: .gpl .act .pal .hex .ase .png"
+_PALETTE = "write the palette: .gpl .act .pal .hex .ase .txt .png"
 _RANGE = "value of 16-bit files that is white: 4095 of 12 bits, 1023 of 10 (default: 65535)"
 _SEED = "seed of what is random (default: 0)"
 _SPACE = "where colours are compared (default: srgb)"

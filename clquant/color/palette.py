@@ -212,7 +212,7 @@ class Palette:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], format: str | None = None) -> Palette:
-        """Read a palette file: gpl, act, pal (JASC or Microsoft), hex, ase, or a picture (its palette or its colours).
+        """Read a palette file: gpl, act, pal (JASC or Microsoft), hex, ase, txt (Paint.NET), or a picture.
 
         Parameters
         ----------
@@ -240,9 +240,10 @@ class Palette:
         Parameters
         ----------
         path : path_like
-            Its suffix chooses the format: .gpl, .act, .pal (JASC's), .hex, .ase, or .png (a picture of swatches).
+            Its suffix chooses the format: .gpl, .act, .pal (JASC's), .hex, .ase, .txt, or .png (a picture of swatches).
         format : str, optional
-            ``"gpl"``, ``"act"``, ``"jasc"``, ``"riff"`` (Microsoft's .pal), ``"hex"``, ``"ase"`` or ``"png"``.
+            ``"gpl"``, ``"act"``, ``"jasc"``, ``"riff"`` (Microsoft's .pal), ``"hex"``, ``"ase"``, ``"paint.net"`` or
+            ``"png"``.
 
         Raises
         ------

@@ -46,7 +46,8 @@ class KMeansPalette(PaletteEngine):
     Parameters
     ----------
     n_colors : int
-        2 to 65536. Images with no more distinct colours get exactly those.
+        1 to 65536; 1 is the mean, of images without fully transparent pixels. Images with no more distinct colours
+        get exactly those.
     init : str or array_like
         ``"k-means++"``; ``"random"``: distinct colours at random; ``"wu"`` and ``"median-cut"``: see
         `clquant.kmeans.box_cut`; or an array of `n_colors` colours, (n, 3) or (n, 4) uint8, whose order the palette

@@ -24,7 +24,7 @@ from clquant.kmeans.seeding import Sketcher, random_points, sampled_start
 from clquant.kmeans.swaps import MAX_SWAPPED
 from clquant.palette.host_clusters import sample_of
 from clquant.palette.opaque_entries import settle_opaque
-from clquant.runtime import Progress, Scope, Session
+from clquant.runtime import InvalidArgument, Progress, Scope, Session
 
 # A start: its name or its colours, its number, and how many centers it has.
 Try = tuple[str | npt.NDArray[np.uint8], int, int]
@@ -70,6 +70,9 @@ class Fit:
             clear = len(fixed) - len(solid)
             reserved = int(counts.clear and clear == 0)
             k = self.params.n_colors - reserved - clear
+            if k < 1 and not clear and counts.n_colors:
+                text = "n_colors is 1, which the image's fully transparent pixels take; allowed: 2 or more for it"
+                raise InvalidArgument(text)
             transparent = np.zeros((reserved, 4), np.uint8)
             if counts.partial and reserved + clear:  # pixels of little alpha are mapped to it
                 self._pinned = np.concatenate([np.zeros((1, 4), np.uint8), solid])
@@ -133,7 +136,7 @@ class Fit:
         """The k colours of the lowest inertia, where they are found directly (see `clquant.kmeans.exact`)."""
         if self.params.display is not None:
             return self._displayed(counts, k, self.params.display)
-        if len(self.params.fixed) or len(self._pinned) or not isinstance(self.params.init, str):
+        if len(self._pinned) or not isinstance(self.params.init, str):
             return None
         merge = counts.n_colors == k + 1 and counts.n_colors <= MAX_MERGE_COLORS
         if not merge and (counts.partial or counts.n_colors > 256):

@@ -41,7 +41,7 @@ class KMeansParams:
     @classmethod
     def of(cls, engine: KMeansPalette) -> KMeansParams:
         """The parameters of an engine."""
-        n_colors = params.integer("n_colors", engine.n_colors, 2, MOST_COLORS)
+        n_colors = params.integer("n_colors", engine.n_colors, 1, MOST_COLORS)
         display = checked_format(engine.color_format)
         return cls(
             n_colors=n_colors,

@@ -73,6 +73,12 @@ def test_files_of_other_programs():
     assert list(from_bytes(lospec, suffix=".HEX")) == [(26, 28, 44), (93, 39, 93), (177, 62, 83)]
     jasc = b"JASC-PAL\r\n0100\r\n2\r\n1 2 3\r\n4 5 6\r\n"
     assert list(from_bytes(jasc, suffix=".pal")) == [(1, 2, 3), (4, 5, 6)]
+    assert list(from_bytes(jasc.replace(b"\n2", b"\n16"), suffix=".pal")) == [(1, 2, 3), (4, 5, 6)]
+    paint = b";paint.net Palette File\r\n;Colors: 2\r\nFF1A1C2C\r\n; x\r\nff5D275D\r\n"
+    assert list(from_bytes(paint, suffix=".txt")) == [(26, 28, 44), (93, 39, 93)]
+    assert list(from_bytes(b"801A1C2C\n5D275D\n", suffix=".txt")) == [(26, 28, 44, 128), (93, 39, 93, 255)]
+    for data, suffix in ((gimp, ".gpl"), (jasc, ".pal"), (lospec, ".hex"), (paint, ".txt")):
+        assert from_bytes(b"\xef\xbb\xbf" + data, suffix=suffix) == from_bytes(data, suffix=suffix)
 
 
 def ase(*blocks):
@@ -117,7 +123,7 @@ def test_pictures_are_palettes_too():
         ("gpl", b"GIMP Palette\n1 2 -3\n", "'-3' is no number"),
         ("gpl", b"GIMP Palette\n", "0 colours"),
         ("gpl", b"GIMP Palette\n" + b"1 2 3\n" * 65537, "65537 colours"),
-        ("jasc", b"JASC-PAL\n0100\n3\n1 2 3\n", "3 colours are announced, but there are 1"),
+        ("paint.net", b";paint.net\nFFFF00\nxyz", "txt, line 3: 'xyz' is not aarrggbb or rrggbb"),
         ("jasc", b"JASC-PAL\n0100\n99999999999999\n", "no number of colours"),
         ("jasc", b"JASC-PAL\n0100\n1\n1 2\n", "2 numbers"),
         ("hex", b"12345\n", "is not rrggbb"),
@@ -172,8 +178,8 @@ def test_wrong_files(tmp_path):
     (tmp_path / "a.gpl").write_bytes(b"not a palette")
     with pytest.raises(FileError, match=r"a\.gpl' as a palette: no palette file and no picture"):
         Palette.read(tmp_path / "a.gpl")
-    with pytest.raises(InvalidArgument, match=r"no palette format has the suffix '\.txt'; allowed: \.act, \.ase"):
-        Palette([[0, 0, 0]]).write(tmp_path / "a.txt")
+    with pytest.raises(InvalidArgument, match=r"no palette format has the suffix '\.doc'; allowed: \.act, \.ase"):
+        Palette([[0, 0, 0]]).write(tmp_path / "a.doc")
 
 
 @pytest.mark.parametrize("name", OPAQUE)

@@ -21,7 +21,7 @@ FLAT = np.zeros((2, 3, 3), np.uint8)
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_colors": 1}, "n_colors is 1; allowed"),
+        ({"n_colors": 0}, "n_colors is 0; allowed"),
         ({"n_colors": 65537}, "n_colors is 65537; allowed"),
         ({"n_colors": 3.0}, "n_colors is 3.0; allowed"),
         ({"n_colors": True}, "n_colors is True; allowed"),

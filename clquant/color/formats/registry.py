@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import pathlib
 from collections.abc import Callable
@@ -84,6 +85,7 @@ FORMATS = (
     Format("ase", ".ase", binary.read_ase, binary.write_ase, b"ASEF"),
     Format("act", ".act", binary.read_act, binary.write_act),
     Format("hex", ".hex", text.read_hex, text.write_hex),
+    Format("paint.net", ".txt", text.read_paint_net, text.write_paint_net),
     Format("png", ".png", read_swatches, write_swatches, b"\x89PNG"),
 )
 NAMES = tuple(f.name for f in FORMATS)
@@ -98,7 +100,7 @@ def from_bytes(data: bytes, format: str | None = None, suffix: str = "") -> Colo
     if format is not None:
         return _named(format).read(data)
     for known in FORMATS:
-        if known.signature and data.startswith(known.signature):
+        if known.signature and data.removeprefix(codecs.BOM_UTF8).startswith(known.signature):
             return known.read(data)
     for known in FORMATS:
         if not known.signature and known.suffix == suffix.lower():

@@ -1,4 +1,4 @@
-"""Palette files in text: GIMP's gpl, JASC's pal, hex."""
+"""Palette files in text: GIMP's gpl, JASC's pal, hex, Paint.NET's txt."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from clquant.color.values import MOST_COLORS, hex_color, hex_texts, with_equal_alpha
+from clquant.color.values import MOST_COLORS, as_rgba, hex_color, hex_texts, with_equal_alpha
 from clquant.runtime import FormatError
 
 Colors = npt.NDArray[np.uint8]  # (n, 3) or (n, 4)
@@ -69,16 +69,16 @@ def write_gpl(colors: Colors) -> bytes:
 
 
 def read_jasc(data: bytes) -> Colors:
-    """Paint Shop Pro's palette: a head, the number of colours, ``R G B`` or ``R G B A`` a line."""
+    """Paint Shop Pro's palette: a head, the number of colours, ``R G B`` or ``R G B A`` a line.
+
+    The number is passed over, since programs write wrong ones.
+    """
     lines = _lines(data, "pal")
     if len(lines) < 3 or lines[0] != "JASC-PAL" or lines[1] != "0100":
         raise FormatError("pal: the first lines are not 'JASC-PAL' and '0100'")
     if not (lines[2].isascii() and lines[2].isdigit() and len(lines[2]) <= 5):
         raise FormatError(f"pal: {lines[2][:20]!r} is no number of colours")
-    count = int(lines[2])
     rows = [(number, line.split()) for number, line in enumerate(lines[3:], 4) if line]
-    if len(rows) != count:
-        raise FormatError(f"pal: {count} colours are announced, but there are {len(rows)}")
     for number, words in rows:
         if len(words) not in (3, 4):
             raise FormatError(f"pal, line {number}: {len(words)} numbers; allowed: 3 or 4")
@@ -91,18 +91,31 @@ def write_jasc(colors: Colors) -> bytes:
     return _text(["JASC-PAL", "0100", str(len(colors)), *rows], end="\r\n")
 
 
-def read_hex(data: bytes) -> Colors:
+def read_hex(data: bytes, what: str = "hex", digits: str = "rrggbb or rrggbbaa") -> Colors:
     """``rrggbb`` or ``rrggbbaa`` a line; ``#`` in front, blank lines and lines from ``;`` on are allowed."""
     colors = []
-    for number, line in enumerate(_lines(data, "hex"), 1):
+    for number, line in enumerate(_lines(data, what), 1):
         if line and not line.startswith(";"):
             color = hex_color(line)
             if color is None:
-                raise FormatError(f"hex, line {number}: {line[:20]!r} is not rrggbb or rrggbbaa")
-            colors.append(color)
+                raise FormatError(f"{what}, line {number}: {line[:20]!r} is not {digits}")
+            # Paint.NET's alpha comes first.
+            colors.append((*color[1:], color[0]) if what == "txt" and len(color) == 4 else color)
             if len(colors) > MOST_COLORS:
                 break
-    return _palette(colors, "hex")
+    return _palette(colors, what)
+
+
+def read_paint_net(data: bytes) -> Colors:
+    """Paint.NET's palette: ``aarrggbb``, or ``rrggbb``, a line, and comments from ``;`` on."""
+    colors = read_hex(data, "txt", "aarrggbb or rrggbb")
+    return colors[:, :3] if (colors[:, 3:] == 255).all() else colors
+
+
+def write_paint_net(colors: Colors) -> bytes:
+    """``aarrggbb`` a line."""
+    texts = hex_texts(as_rgba(colors)[:, [3, 0, 1, 2]])
+    return _text([";paint.net Palette File", *(color.removeprefix("#").upper() for color in texts)])
 
 
 def write_hex(colors: Colors) -> bytes:

@@ -67,7 +67,7 @@ EPILOG = """examples:
   cat photo.jpg | clquant palette - -k 32 > photo.png
 
 The same pictures, options and seed give the same colours on every device. Palette files are gpl, act, pal, hex, ase,
-or any picture (an indexed one's palette, or its distinct colours)."""
+txt, or any picture (an indexed one's palette, or its distinct colours)."""
 
 configure = palette_options.configure
 

@@ -63,7 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _add_learning(group: argparse._ArgumentGroup) -> None:
     """Declare the options of the palette: its size, learning, allowed colours and order."""
-    common.add(group, "colors", help=f"colours, 2 to 65536 (default: {MOST_COLORS})", traits="everyday learns")
+    common.add(group, "colors", help=f"colours, 1 to 65536 (default: {MOST_COLORS})", traits="everyday learns")
     text = "the fewest colours, up to K, that give this PSNR, undithered"
     option(group, "--psnr --target-psnr DB", text, "learns whole", type=float)
     option(group, "--mse --max-mse E", "the same for a mean squared error a channel", "learns whole", type=float)
