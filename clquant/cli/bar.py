@@ -29,7 +29,7 @@ class Task:
     def report(self, done: int, total: int) -> None:
         """Note that `done` of `total` parts are over: a ``progress=`` callback."""
         self._last = time.monotonic()
-        if total != self.total or done < self.done:
+        if self.total and (total != self.total or done < self.done):
             self._since, self._from = self._last, done
         self.done, self.total = done, total
         _LINE.draw()

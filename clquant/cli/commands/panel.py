@@ -43,11 +43,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_batch(parser, written, "IN-PANEL.png beside each", fields, optional=True)
     option(parser, "--panel", "which one; list: print them all", "everyday", choices=(*PANELS, "list"), required=True)
     text = "bring pictures to the panel's size: whole, beside the background; cut to fill it; or in other proportions"
-    parser.add_argument("--fit", choices=fitting.WAYS, help=text)
-    text = "the panel's pixels (default: those of the panel that was measured)"
-    parser.add_argument("--size", type=common.sides, metavar="WxH", help=text)
+    option(parser, "--fit", text, "everyday", choices=fitting.WAYS)
+    text = "the panel's pixels; default: those of the panel that was measured"
+    option(parser, "--size WxH", text, "everyday", type=common.sides)
     common.add_dither(parser, "imitate more colours", default=DEFAULT)
-    option(parser, "--tone X", "tone compression, 0 to 1 (default: {default})", "everyday", Panel.quantize, type=float)
+    option(parser, "--tone X", "tone compression, 0 to 1 (default: {default})", of=Panel.quantize, type=float)
     option(parser, "--gamut X", "chroma that is kept, 0 to 1 (default: the panel's)", type=float)
     option(parser, "--device-colors", "write the colours that the driver expects, not the measured ones", "everyday")
     common.add(parser, "background", "bands", "space", "range", "device", "quiet")

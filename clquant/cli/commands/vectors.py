@@ -74,7 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
     add = partial(option, parser)
-    add("-n --codewords --n-codewords N", "codewords, 1 to 65536 (default: 256)", "everyday", type=int)
+    add("-k -n --codewords --n-codewords N", "codewords, 1 to 65536 (default: 256)", "everyday", type=int)
     add("--n-subspaces M", "product codes: cut rows into M sub-spaces, each with a codebook", "everyday", type=int)
     add("--n-stages M", "residual codes: M codebooks in turn", "everyday", type=int)
     add("--n-bits B", "bits of a number of a code, 1 to 16 (default: 8)", "everyday", type=int)

@@ -84,7 +84,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _add_training(parser: argparse.ArgumentParser) -> None:
     made = VQCodec
     text = "codewords, 2 to 65536 (default: {default})"
-    option(parser, "-n --codewords --codebook-size N", text, "everyday learns", made, type=int)
+    option(parser, "-k -n --codewords --codebook-size N", text, "everyday learns", made, type=int)
     text = "block rows x columns in pixels (default: 4x4)"
     option(parser, "--block --block-shape PxQ", text, "everyday learns", type=common.sides)
     text = "start of the training (default: {default})"
