@@ -6,20 +6,18 @@ checkerboard first, then all inward ones; threshold a pixel, pass its error to t
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
-from clquant.dithering.threshold_maps import bayer
-from clquant.halftone.pinwheel.layout import error_limit, error_shares
-from clquant.halftone.pinwheel.palette import codes_of_worths, fade_of, worths
-from clquant.halftone.pinwheel.paths import INWARD, OUTWARD, make_path
-from clquant.halftone.pinwheel.tones import make_tones, records, spreads, start_amplitudes
-from clquant.halftone.tables import WeightTables, constant_tables, rows
-from clquant.runtime import philox4x32, seed_key
+from tests.reference import pinwheel
+from tests.reference.philox import philox4x32, seed_key
+from tests.reference.pinwheel import INWARD, OUTWARD, Tones, bayer, both_scans, worth
 from tests.reference.reach import barred, bounds, in_reach, penalty, speck
 
 
 def random_words(bx, by, channel, use, seed):
-    return [int(w) for w in philox4x32([bx, by, channel, use], seed_key(seed))]
+    return philox4x32([bx, by, channel, use], seed_key(seed))
 
 
 def clamp(value, limit):
@@ -33,13 +31,11 @@ def deep_units(plane, linear):
         v = np.where(v <= 0.04045, v / 12.92, ((v + 0.055) / 1.055) ** 2.4)
     fine = np.floor(v * 4080 * 256 + 0.5).astype(int)
     y, x = np.indices(plane.shape) % 16
-    return (fine + bayer(4)[y, x]) // 256
+    return (fine + np.array(bayer(4))[y, x]) // 256
 
 
-def halftone_plane(
-    plane, block, scan, tables: WeightTables, levels=2, linear=False, noise=0.0, seed=0, channel=0, limit=8191
-):
-    """(H, W) uint8 or uint16 -> (H, W) level numbers.
+def halftone_plane(plane, block, scan, tables, levels=2, linear=False, noise=0.0, seed=0, channel=0, limit=8191):
+    """(H, W) uint8 or uint16 -> (H, W) level numbers; `tables` as `WeightTables` describes them.
 
     A 16-bit value is worth its 1/16 gray levels, with what is below one dithered by Bayer's 16 x 16 thresholds; all
     else is that of the nearest 8-bit level.
@@ -47,9 +43,14 @@ def halftone_plane(
     deep = deep_units(plane, linear) if plane.dtype == np.uint16 else None
     plane = plane if deep is None else (plane.astype(int) + 128) // 257
     height, width = plane.shape
-    tones = make_tones(levels, linear)
-    row, record = zip(*(records(make_path(block, scan, p), tables, tones) for p in (OUTWARD, INWARD)), strict=True)
-    limit = min(limit, error_limit(block, scan, row, record))
+    tones, scans = Tones(levels, linear), both_scans(block, scan)
+    limit = min(limit, pinwheel.error_limit(scans, tables.weights, sorted(set(tones.tone))))
+    noisy = bool(noise) or bool(np.asarray(tables.spread).any())
+
+    @functools.cache
+    def given(phase, k, tone):
+        return pinwheel.weights(tables.weights, phase, *scans[phase].pixels[k][1:], tone)
+
     rows, columns = -(-height // block), -(-width // block)
     # One pixel more on each side; what lies beyond the blocks of the picture is never read.
     waiting = np.zeros((rows * block + 2, columns * block + 2), int)
@@ -59,44 +60,41 @@ def halftone_plane(
         return 0 <= y < height and 0 <= x < width
 
     for phase in (OUTWARD, INWARD):
-        path = make_path(block, scan, phase)
-        spread = spreads(phase, tables, tones, noise)
         for by in range(rows):
             for bx in range(columns):
                 if (by + bx) % 2 != phase:
                     continue
                 carry = 0
-                for k in range(block * block):
-                    y, x = by * block + int(path.y[k]), bx * block + int(path.x[k])
+                for k, (cell, is_core, receivers) in enumerate(scans[phase].pixels):
+                    y, x = by * block + cell[0], bx * block + cell[1]
                     error = carry + int(waiting[y + 1, x + 1])
                     if not inside(y, x):  # a pixel outside the picture passes everything on
                         carry = clamp(error, limit)
                         continue
                     level = int(plane[y, x])
+                    tone = tones.tone[level]
                     if phase == OUTWARD and k == 0:
-                        amplitude = int(start_amplitudes(tables, tones)[level])
+                        amplitude = tones.start(tables.start, level)
                         word = random_words(bx, by, channel, 0, seed)[0]
                         error += ((word >> 16) * 2 * amplitude >> 16) - amplitude
                     error += int(tones.value[level] if deep is None else deep[y, x])
-                    shift, *weights = (int(v) for v in record[phase][row[phase][k], level])
-                    decision = error - shift
-                    if spread.any():
+                    decision = error - tones.shift(int(tables.threshold[phase + is_core][tone]), level)
+                    if noisy:
+                        spread = tones.half_spread(tables.spread[phase][tone], noise, level)
                         words = random_words(bx, by, channel, 1 + k // 128, seed)
                         bit = words[k % 128 // 32] >> (k % 32) & 1
-                        decision += int(spread[level]) if bit else -int(spread[level])
-                    number = (
-                        int(decision >= 2040) if levels == 2 else int(tones.nearest[max(0, min(511, decision >> 3))])
-                    )
+                        decision += spread if bit else -spread
+                    number = decision >= 2040 if levels == 2 else tones.nearest[max(0, min(511, decision >> 3))]
                     out[y, x] = number
-                    error = clamp(error - int(tones.worth[number]), limit)
+                    error = clamp(error - tones.worth[int(number)], limit)
                     carry = error
-                    for (dy, dx), weight in zip(path.offsets[k], weights, strict=True):
+                    for ((dy, dx), _), weight in zip(receivers, given(phase, k, tone), strict=True):
                         if inside(y + dy, x + dx):  # the share of a receiver outside the picture goes forward
                             share = error * weight >> 4
                             waiting[y + dy + 1, x + dx + 1] += share
                             carry -= share
                 if phase == OUTWARD:
-                    waiting[y + path.forward[0] + 1, x + path.forward[1] + 1] += carry
+                    waiting[y + scans[phase].forward[0] + 1, x + scans[phase].forward[1] + 1] += carry
     return out
 
 
@@ -121,10 +119,10 @@ def halftone_to_palette(image, block, scan, palette, space, linear=False, seed=0
     """Vector error diffusion by the pinwheel's scan -> (H, W) indices."""
     pixels = as_rgba(image)
     height, width = pixels.shape[:2]
-    light = worths(linear).astype(int)
-    codes = codes_of_worths(worths(linear))
-    made = [rows(make_path(block, scan, phase), constant_tables()) for phase in (OUTWARD, INWARD)]
-    limit = min(limit, error_limit(block, scan, (made[0][0], made[1][0]), (made[0][1], made[1][1])))
+    light = np.array([worth(level, linear) for level in range(256)])
+    codes = np.array(pinwheel.codes(light.tolist()))
+    scans, constant = both_scans(block, scan), np.tile(list(pinwheel.FLOYD_STEINBERG.values()), (3, 1, 1))
+    limit = min(limit, pinwheel.error_limit(scans, constant, [0]))
     down, across = -(-height // block), -(-width // block)
     waiting = np.zeros((down * block + 2, across * block + 2, 4), int)
     out = np.zeros((height, width), int)
@@ -133,7 +131,7 @@ def halftone_to_palette(image, block, scan, palette, space, linear=False, seed=0
     limits, most_gap = bounds(palette, space, True), speck(palette, space)
     added = penalty(space, 1.7 if palette.has_alpha else 2)
 
-    def worth(colour):
+    def worth_of(colour):
         return np.array([*light[colour[:3]], 16 * colour[3]])
 
     def colour_of(worths):
@@ -141,16 +139,14 @@ def halftone_to_palette(image, block, scan, palette, space, linear=False, seed=0
         return [*codes[wanted[:3]], (wanted[3] + 8) >> 4]
 
     for phase in (OUTWARD, INWARD):
-        path = make_path(block, scan, phase)
-        row, table = made[phase]
-        shares = error_shares(fade_of(palette), block, scan, phase)
+        shares = pinwheel.error_shares(scans, constant, phase, pinwheel.fade(palette))
         for by in range(down):
             for bx in range(across):
                 if (by + bx) % 2 != phase:
                     continue
                 carry = np.zeros(4, int)
-                for k in range(block * block):
-                    y, x = by * block + int(path.y[k]), bx * block + int(path.x[k])
+                for k, (cell, _, receivers) in enumerate(scans[phase].pixels):
+                    y, x = by * block + cell[0], bx * block + cell[1]
                     error = carry + waiting[y + 1, x + 1]
                     if not (0 <= y < height and 0 <= x < width):
                         carry = np.clip(error, -limit, limit)
@@ -165,18 +161,19 @@ def halftone_to_palette(image, block, scan, palette, space, linear=False, seed=0
                         error = np.array([((w >> 16) * 32 * start >> 16) - 16 * start for w in words] + [0])
                     error = error * int(shares[k]) >> 8
                     error[3] = 0 if colour[3] == 255 else error[3]
-                    entry = nearest_entry(colour_of(worth(colour) + (error * gain >> 4)), palette, space)
-                    plain = space.coordinates(np.array([colour_of(worth(colour) + error)], np.uint8))[0].astype(int)
+                    entry = nearest_entry(colour_of(worth_of(colour) + (error * gain >> 4)), palette, space)
+                    plain = space.coordinates(np.array([colour_of(worth_of(colour) + error)], np.uint8))[0].astype(int)
                     entry = in_reach(entry, plain, colour, points, entries, most_gap, added, space)
                     out[y, x] = entry
                     most = min(limit, limits[entry][2])
-                    error = np.clip(worth(colour) + error - worth(entries[entry]), -most, most)
+                    error = np.clip(worth_of(colour) + error - worth_of(entries[entry]), -most, most)
                     carry = error
-                    for (dy, dx), weight in zip(path.offsets[k], table[row[k], 0, 1:], strict=True):
+                    own = pinwheel.weights(constant, phase, False, receivers, 0)
+                    for ((dy, dx), _), weight in zip(receivers, own, strict=True):
                         if 0 <= y + dy < height and 0 <= x + dx < width:
                             share = error * int(weight) >> 4
                             waiting[y + dy + 1, x + dx + 1] += share
                             carry = carry - share
                 if phase == OUTWARD:
-                    waiting[y + path.forward[0] + 1, x + path.forward[1] + 1] += carry
+                    waiting[y + scans[phase].forward[0] + 1, x + scans[phase].forward[1] + 1] += carry
     return out

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import philox4x32, seed_key
+from tests.reference.philox import philox4x32, seed_key
 
 Rows = npt.NDArray[np.int64]
 LEVEL_STEPS, LAST_STEPS, MOST_TURN_BYTES = 10, 10, 1 << 26

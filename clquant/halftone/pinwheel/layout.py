@@ -44,15 +44,18 @@ class Inflow:
     beyond: npt.NDArray[np.int64]
 
 
-def _inflow(path: Path, heaviest: npt.NDArray[np.int64]) -> Inflow:
-    """Sum over givers of their heaviest weight, on the block with a rim of one pixel around it."""
+def _inflow(path: Path, heaviest: npt.NDArray[np.int64], last: int = 16) -> Inflow:
+    """Sum over givers of their heaviest weight, on the block with a rim of one pixel around it.
+
+    `last` is what the last pixel of an outward path passes on forward, at most its whole error.
+    """
     size = path.block_size
     total = np.zeros((size + 2, size + 2), np.int64)
     for j in range(path.offsets.shape[1]):
         y, x = path.y + path.offsets[:, j, 0] + 1, path.x + path.offsets[:, j, 1] + 1
         np.add.at(total, (y, x), heaviest[:, j])
     if path.phase == OUTWARD:
-        total[path.y[-1] + path.forward[0] + 1, path.x[-1] + path.forward[1] + 1] += 16
+        total[path.y[-1] + path.forward[0] + 1, path.x[-1] + path.forward[1] + 1] += last
     beyond = np.stack([total[0, 1:-1], total[1:-1, -1], total[-1, 1:-1], total[1:-1, 0]])
     return Inflow(total[1:-1, 1:-1], beyond)
 
@@ -97,7 +100,7 @@ def error_shares(fade: int, block_size: int, scan: str, phase: int) -> npt.NDArr
         path = make_path(block_size, scan, which)
         row, table = rows(path, constant_tables())
         given = table[:, 0, 1:].astype(np.int64)[row]
-        flow = _inflow(path, given)
+        flow = _inflow(path, given, 16 - int(given[-1].sum()))
         flow.inside[path.y[1:], path.x[1:]] += 16 - given[:-1].sum(axis=1)
         flows.append(flow)
     _add_beyond(flows[INWARD].inside, flows[OUTWARD].beyond)
