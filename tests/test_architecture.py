@@ -148,3 +148,15 @@ def test_kernel_files_that_comments_name_exist() -> None:
             if not any(file.is_file() for file in (*there, room)) and name not in FOREIGN_FILES:
                 missing.append(f"{path.relative_to(ROOT)}: {name}")
     assert not missing
+
+
+def test_references_import_nothing_that_they_check() -> None:
+    """From the package a reference takes errors alone."""
+    found = []
+    for path in sorted((ROOT / "tests" / "reference").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            found += [f"{path.name}: {name}" for name in names if name.split(".")[0] == "clquant"]
+    assert [one for one in found if not one.endswith("Error")] == []

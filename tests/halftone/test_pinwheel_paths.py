@@ -1,43 +1,42 @@
-"""Every path visits each pixel once, gives only to pixels that come later, and its slots never collide."""
+"""Paths, receivers, shares and limits are those of the reference; slots never collide."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from clquant.halftone.pinwheel.layout import error_limit, last_slot
+from clquant.halftone.pinwheel.layout import error_limit, error_shares, last_slot
 from clquant.halftone.pinwheel.paths import INWARD, OUTWARD, SCANS, make_path
 from clquant.halftone.pinwheel.tones import make_tones, records
 from clquant.halftone.tables import constant_tables, rows, trained_sizes, trained_tables
+from tests.reference import pinwheel as reference
 
 PATHS = [(n, scan, phase) for n in (2, 3, 4, 7, 16, 33, 64) for scan in SCANS for phase in (OUTWARD, INWARD)]
 
 
 @pytest.mark.parametrize(("size", "scan", "phase"), PATHS)
-def test_a_path_visits_every_pixel_once_by_steps_of_one(size, scan, phase):
-    path = make_path(size, scan, phase)
-    assert sorted(zip(path.y.tolist(), path.x.tolist(), strict=True)) == [
-        (y, x) for y in range(size) for x in range(size)
-    ]
-    assert (np.abs(np.diff(path.y)) + np.abs(np.diff(path.x)) == 1).all()
+def test_paths_and_receivers_are_those_of_the_reference(size, scan, phase):
+    path, expected = make_path(size, scan, phase), reference.both_scans(size, scan)[phase]
+    assert (path.y.tolist(), path.x.tolist()) == tuple(
+        map(list, zip(*(cell for cell, _, _ in expected.pixels), strict=True))
+    )
+    assert tuple(path.forward.tolist()) == expected.forward
+    for k, (_, _, receivers) in enumerate(expected.pixels):
+        none = [((0, 0), -1)] * (3 - len(receivers))
+        found = zip(map(tuple, path.offsets[k].tolist()), path.kinds[path.kind[k]], strict=True)
+        assert list(found) == [*receivers, *none]
 
 
-@pytest.mark.parametrize(("size", "scan", "phase"), PATHS)
-def test_receivers_are_later_pixels_or_pixels_of_inward_blocks(size, scan, phase):
-    path = make_path(size, scan, phase)
-    order = {cell: k for k, cell in enumerate(zip(path.y.tolist(), path.x.tolist(), strict=True))}
-    for k, (y, x) in enumerate(order):
-        for j, (dy, dx) in enumerate(path.offsets[k].tolist()):
-            if (dy, dx) == (0, 0):
-                assert path.kinds[path.kind[k]][j] == -1
-                continue
-            cell = (y + dy, x + dx)
-            if cell in order:
-                assert order[cell] > k
-            else:
-                across = (cell[0] in (-1, size)) + (cell[1] in (-1, size))
-                assert phase == OUTWARD
-                assert across == 1  # two would be a diagonal block, of the same phase
+@pytest.mark.parametrize("scan", SCANS)
+@pytest.mark.parametrize("size", [2, 3, 8, 33])
+def test_shares_and_limits_are_those_of_the_reference(size, scan):
+    scans, constant = reference.both_scans(size, scan), constant_tables()
+    made = [rows(make_path(size, scan, phase), constant) for phase in (OUTWARD, INWARD)]
+    limit = error_limit(size, scan, *zip(*made, strict=True))
+    assert limit == reference.error_limit(scans, constant.weights, [0])
+    for phase in (OUTWARD, INWARD):
+        expected = reference.error_shares(scans, constant.weights, phase, 200)
+        assert error_shares(200, size, scan, phase).tolist() == expected
 
 
 @pytest.mark.parametrize(("size", "scan", "phase"), PATHS)

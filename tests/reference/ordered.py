@@ -6,23 +6,22 @@ import functools
 import itertools
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from clquant.color.palette import Palette
-from clquant.color.spaces import Space
-from clquant.color.spaces import space as space_of
 from tests.reference.palette_map import nearest, with_alpha
-from tests.reference.reach import barred, gaps, in_reach, penalty, seen, speck
+from tests.reference.reach import barred, gaps, in_reach, penalty, seen_colors, speck
+from tests.reference.spaces import coordinates
 
 LIGHTNESS = {"srgb": (77, 150, 29, 64), "linear": (54, 183, 19, 64), "oklab": (256, 0, 0, 64)}
 
 
 def dither(
     image: npt.NDArray[np.uint8] | npt.NDArray[np.uint16],
-    palette: Palette,
-    space: Space,
+    palette: Any,
+    space: Any,
     mask: npt.NDArray[np.int32],
     strength: int,
 ) -> npt.NDArray[np.int64]:
@@ -103,20 +102,18 @@ def spans(palette):
         return False
     if all(len(set(color)) == 1 for color in opaque.tolist()):
         return True
-    return seen(Palette(opaque), space_of("srgb", False)).mean() * len(opaque) ** (1 / 3) >= (
-        110 if len(opaque) <= 6 else 145
-    )
+    return seen_colors(opaque, False).mean() * len(opaque) ** (1 / 3) >= (110 if len(opaque) <= 6 else 145)
 
 
-def lifted(palette, space):
+def lifted(palette, name, alpha):
     """Entries (-1 for six outer corners), and the points of both from mid-gray with their heights and lightness."""
-    light, extent = np.array(LIGHTNESS[space.name][:3]), int(space.extent[0])
-    opponent = space.name == "oklab"
+    light, extent = np.array(LIGHTNESS[name][:3]), {"srgb": 510 if alpha else 255, "linear": 2047, "oklab": 2048}[name]
+    opponent = name == "oklab"
     middle = np.array([1024, 480, 640]) if opponent else np.full(3, extent // 2)
     gray, chroma = (np.array([1, 0, 0]), 24) if opponent else (np.ones(3, int), 3)
     corners = []
     for entry, color in enumerate(palette.rgba()):
-        point = space.coordinates(color[None]).astype(int)[0, :3] - middle
+        point = coordinates(name, alpha, color[None])[0, :3] - middle
         if color[3] < 255 or any(np.array_equal(point, other) for _, other, _ in corners):
             continue
         own = (len(corners) + 1) * 0x9E3779B1 % 2**32
@@ -138,7 +135,7 @@ def lifted(palette, space):
 def simplex_mixture(point, palette, space, values):
     """Entries in the order of the mask's numbers, and where each but the last ends: of all simplices around a point the
     one whose mean of heights is least."""
-    corners, middle, light = lifted(palette, space_of(space.name, space.alpha))
+    corners, middle, light = lifted(palette, space.name, space.alpha)
     scale = space.scale
     point = (np.array(point) + scale // 2) // scale - middle
     places = np.array([place for _, place, _ in corners])

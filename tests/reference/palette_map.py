@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
-
-from clquant.color.palette import Palette
-from clquant.color.spaces import Space
 
 Pixels = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
 
@@ -20,7 +19,7 @@ def with_alpha(pixels: Pixels) -> Pixels:
     return pixels
 
 
-def nearest(pixels: Pixels, palette: Palette, space: Space) -> npt.NDArray[np.int64]:
+def nearest(pixels: Pixels, palette: Any, space: Any) -> npt.NDArray[np.int64]:
     """(n,) indices: least distance in the space, then least distance of the plain values, then lowest index.
 
     Pixels of alpha 0 take the first entry of alpha 0; opaque ones take opaque entries, if there are any.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clquant.color.spaces import luma_chroma
+from tests.reference.spaces import coordinates
 
 SPECK = 60
 FREE = 1 << 20
@@ -17,9 +17,14 @@ def spacings(points):
     return np.where(far == 0, FREE, far).min(axis=1)
 
 
+def seen_colors(colors, alpha):
+    """`spacings` of colours in luma and chroma, in levels."""
+    return spacings(coordinates("ycbcr", alpha, colors)) / 4
+
+
 def seen(palette, space):
-    """`spacings` in luma and chroma, in levels."""
-    return spacings(luma_chroma(space.alpha).coordinates(palette.rgba()).astype(int)) / 4
+    """Those of a palette."""
+    return seen_colors(palette.rgba(), space.alpha)
 
 
 def coarse(palette):

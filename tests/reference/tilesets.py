@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant.color.spaces import Space
-
 
 def entries(
-    image: npt.NDArray[np.uint8], palettes: npt.NDArray[np.uint8], side: tuple[int, int], space: Space, first: int
+    image: npt.NDArray[np.uint8], palettes: npt.NDArray[np.uint8], side: tuple[int, int], space: Any, first: int
 ) -> tuple[npt.NDArray[Any], int]:
     """Indices (H, W) into all palettes, (palettes, n, 3), in turn, and the sum of squared distances.
 
