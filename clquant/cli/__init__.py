@@ -15,6 +15,7 @@ import clquant
 from clquant.cli import common, streams
 from clquant.cli.common import EXIT_FAILED
 from clquant.cli.parser import COMMANDS, EXIT_USAGE, OF_ALL, build_parser
+from clquant.params import reason_of
 from clquant.runtime import InvalidArgument
 
 COMPLETION_VARIABLE = "_ARGCOMPLETE"  # set by the shell while it asks for completions
@@ -58,6 +59,11 @@ def main(
         return _say(common.as_typed(args, str(error)), EXIT_USAGE)
     except MemoryError:
         return _say("there is not enough memory for this job", EXIT_FAILED)
+    except OSError as error:  # of the system: no more processes or open files, a folder that is gone
+        if os.environ.get("CLQUANT_DEBUG"):
+            raise
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename)!r}: "
+        return _say(f"{where}{reason_of(error)}", EXIT_FAILED)
     except Exception as error:
         if os.environ.get("CLQUANT_DEBUG"):
             raise

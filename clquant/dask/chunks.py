@@ -38,9 +38,14 @@ def checked(image: Any, name: str = "image", takes_rows: bool = False) -> Any:
         image = channels_last(image.data, image)
     if image.ndim not in (2, 3) or any(np.isnan(side) or side == 0 for side in image.shape):
         raise InvalidArgument(f"{name} is a Dask array of shape {image.shape}; allowed: known (H, W) or (H, W, C)")
-    filled = [tuple(size for size in sizes if size) for sizes in image.chunks]
-    filled[2:] = [(channels,) for channels in image.shape[2:]]
-    return image if tuple(filled) == image.chunks else image.rechunk(tuple(filled))
+    return filled(image)
+
+
+def filled(image: Any) -> Any:
+    """Return a picture with its channels in one chunk and no chunk empty."""
+    chunks = [tuple(size for size in sizes if size) for sizes in image.chunks]
+    chunks[2:] = [(channels,) for channels in image.shape[2:]]
+    return image if tuple(chunks) == image.chunks else image.rechunk(tuple(chunks))
 
 
 def begins_of(sizes: Sequence[int]) -> list[int]:

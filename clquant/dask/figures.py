@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import flow
-from clquant.dask.chunks import parts_of, spans
+from clquant.dask.chunks import filled, parts_of, spans
 from clquant.dask.sums import tree
 from clquant.dask.work import later
 from clquant.images import Picture
@@ -29,7 +29,7 @@ def figure(job: Any, _: object, original: Any, result: Any, *_given: object, lea
         raise InvalidArgument(f"original and result have the shape {a.shape}; allowed: at least {least} x {least}")
     if a.dtype != np.uint8 or b.dtype != np.uint8:
         raise InvalidArgument(f"original and result are Dask arrays of {a.dtype} and {b.dtype}; allowed: uint8")
-    chunks = a.chunks[:2] + tuple((channels,) for channels in a.shape[2:])
+    a, chunks = filled(a), filled(a).chunks
     down, across = ([around for _, around in spans(sizes, job)] for sizes in chunks[:2])
     places = list(itertools.product(down, across))
     both = zip(*(parts_of(one.rechunk(chunks), places) for one in (a, b)), strict=True)

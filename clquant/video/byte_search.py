@@ -12,7 +12,6 @@ import itertools
 import math
 import numbers
 import shutil
-import tempfile
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
@@ -22,6 +21,7 @@ import numpy.typing as npt
 from clquant.images import moving
 from clquant.images.moving import Frame
 from clquant.runtime import InvalidArgument, Progress
+from clquant.video.ahead import TemporaryFile
 from clquant.video.animation import Maker, Write
 from clquant.video.frames import resized
 
@@ -257,7 +257,7 @@ def within(reduction: Reduction, most: int, write: Write, file: BinaryIO) -> tup
     with contextlib.ExitStack() as spools:
 
         def whole(trial: Reduction) -> _Whole:
-            spool = spools.enter_context(tempfile.SpooledTemporaryFile(_SPOOLED))
+            spool = spools.enter_context(TemporaryFile(_SPOOLED))
             made = dataclasses.replace(trial, report=steps.next(max(reduction.looked, reduction.expected)))
             made = made if trial is bare else dataclasses.replace(made, scenes=(), kept=None).prepared()
             return _Whole(made, write(made, cast(BinaryIO, spool)), spool)

@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
@@ -19,6 +18,7 @@ from clquant.color.indexed import IndexedImage
 from clquant.images import files
 from clquant.runtime import InvalidArgument, InvalidType
 from clquant.video import apng, gif, gif_frames, webp
+from clquant.video.ahead import TemporaryFile
 from clquant.video.shown import About, Shown
 
 T = TypeVar("T")
@@ -90,7 +90,7 @@ def sought(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         if file.seekable():
             yield file
             return
-        with tempfile.SpooledTemporaryFile(_SPOOLED) as spool:
+        with TemporaryFile(_SPOOLED) as spool:
             yield cast(BinaryIO, spool)
             spool.seek(0)
             shutil.copyfileobj(spool, file)

@@ -21,6 +21,15 @@ def _in_turn() -> Any:
         yield
 
 
+def test_empty_chunks_count_nothing() -> None:
+    first = np.random.default_rng(2).integers(0, 256, (20, 30, 3), dtype=np.uint8)
+    lazy = da.from_array(first, ((0, 7, 0, 13, 0), (0, 11, 19, 0), (3,)))
+    for figure in (quality.mse, quality.psnr, quality.ssim):
+        for other in (first // 2, da.from_array(first // 2, -1), da.from_array(first // 2, lazy.chunks)):
+            assert float(figure(lazy, other)) == figure(first, first // 2)
+            assert float(figure(other, lazy)) == figure(first // 2, first)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("shape", [(50, 37), (23, 60, 3), (11, 11, 4)])
 @pytest.mark.parametrize("chunks", [(20, 13, 2), (1, 60, 3), (45, 2, 1)])

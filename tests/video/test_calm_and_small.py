@@ -7,6 +7,7 @@ import itertools
 import re
 import shutil
 import subprocess
+import tempfile
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,6 +19,7 @@ from clquant.cli import main
 from clquant.images.moving import Frame
 from clquant.runtime import InvalidArgument, open_session
 from clquant.video import animator, gif, kept, lzw
+from clquant.video.ahead import Spool, TemporaryFile
 from clquant.video.hold import held
 from tests.gif_decoder import decoded
 from tests.reference import hold as hold_reference
@@ -300,3 +302,13 @@ def test_bytes_are_used_where_fewer_colours_halve_the_table(gradient):
     asked = int(0.95 * len(clquant.animate(gradient).to_bytes("GIF")))
     made = clquant.animate(gradient, max_bytes=asked)
     assert 0.9 * asked <= len(made.to_bytes("GIF")) <= asked
+
+
+def test_no_room_for_temporary_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(clquant.FileError, match="cannot write a temporary file"):
+        Spool(range(9))
+    with TemporaryFile(4) as file:
+        file.write(b"abc")  # fits memory
+        with pytest.raises(clquant.FileError, match=r"No such file or directory \(TMPDIR names it\)"):
+            file.write(b"def")
