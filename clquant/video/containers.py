@@ -162,11 +162,11 @@ def _check_streams(container: Any, shown: str) -> None:
 
 def check_size(width: int, height: int, shown: str) -> None:
     """Refuse frames that FFmpeg cannot hold."""
-    if not _fits(width, height):
+    if not fits(width, height):
         raise _too_large(width, height, shown)
 
 
-def _fits(width: int, height: int) -> bool:
+def fits(width: int, height: int) -> bool:
     return 0 < width * height <= MOST_PIXELS and (width + _BORDER) * (height + _BORDER) < _MOST_WITH_BORDER
 
 
@@ -178,7 +178,7 @@ def _refusal(shown: str, head: bytes, error: Exception) -> FileError:
     """Why a film was not opened: a y4m's size, which FFmpeg has no word for, or FFmpeg's own reason."""
     claim = _Y4M_HEAD.match(head)
     width, height = (side.decode("ascii", "replace") for side in claim.groups()) if claim else ("1", "1")
-    if not (width.isdigit() and height.isdigit() and _fits(int(width), int(height))):
+    if not (width.isdigit() and height.isdigit() and fits(int(width), int(height))):
         return _too_large(width, height, shown)
     reason = getattr(error, "strerror", None) or error
     return FileError(f"cannot read {shown} as a picture or film: {reason}; allowed: {_ALLOWED}")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.runtime import FileError, InvalidArgument
-from clquant.video.containers import FilmBytes, check_size, import_av, open_container
+from clquant.video.containers import MOST_PIXELS, FilmBytes, check_size, fits, import_av, open_container
 from clquant.video.timing import Timed
 
 RAW_FORMAT = "rgb24"
@@ -205,9 +205,12 @@ def _raw_options(raw: Any) -> dict[str, str]:
     try:
         width, height, rate = raw if len(raw) > 2 else (*raw, _RAW_RATE)
         width, height = (params.integer("raw", side, 1, _MOST_RAW_SIDE) for side in (width, height))
+        if not fits(width, height):
+            raise ValueError(f"more than {MOST_PIXELS} pixels")
         fps = Fraction(params.real("raw", rate, 1e-3, MOST_FPS)).limit_denominator(10**6)
     except (TypeError, ValueError) as error:
-        allowed = f"(width, height) or (width, height, fps), sides of 1 to {_MOST_RAW_SIDE}, fps of 0.001 to {MOST_FPS}"
+        sides = f"sides of 1 to {_MOST_RAW_SIDE} and {MOST_PIXELS} pixels in all, fps of 0.001 to {MOST_FPS}"
+        allowed = f"(width, height) or (width, height, fps), {sides}"
         raise InvalidArgument(f"raw is {params.shown(raw)}; allowed: {allowed}") from error
     return {"video_size": f"{width}x{height}", "pixel_format": RAW_FORMAT, "framerate": str(fps)}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 
 import numpy as np
 import PIL.Image
@@ -271,6 +272,10 @@ def test_tables_have_lines(folder, capsys):
     assert main(["compare", "in/a.png", "-o", "c.png"]) == 0
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "a.png, 14x9, 16 colours"
+    for name in ("{stem.png", "{0}%s{x}}.png"):
+        shutil.copy("in/a.png", name)
+        assert main(["compare", name, "-o", "c.png", "--html", "c.html"]) == 0
+        assert capsys.readouterr().err.startswith(f"{name}, 14x9, 16 colours")
     assert any(line.startswith("| k-means ") for line in lines)
 
 

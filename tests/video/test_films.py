@@ -361,7 +361,18 @@ def test_what_cannot_be_opened(pictures, tmp_path, monkeypatch):
     path = film(tmp_path / "a.mkv", pictures)
     with pytest.raises(InvalidArgument, match="has no frames from 99 s on; allowed: a start before its end"):
         list(clquant.video.frames(path, start=99))
-    for raw in ((0, 5), (4, 4, 0), (4, 4, float("inf")), (4,), "ab", 7, (4, 4, "25/0"), (4.5, 4), (4, 4, 25, 1)):
+    for raw in (
+        (0, 5),
+        (4, 4, 0),
+        (4, 4, float("inf")),
+        (4,),
+        "ab",
+        7,
+        (4, 4, "25/0"),
+        (4.5, 4),
+        (4, 4, 25, 1),
+        (60000, 60000),
+    ):
         with pytest.raises(InvalidArgument, match=r"raw is .*; allowed: "):
             clquant.video.frames(path, raw=raw)
     (tmp_path / "a.y4m").write_bytes(b"YUV4MPEG2 W4 H4 F25:1 C999\nFRAME\n" + bytes(99))
