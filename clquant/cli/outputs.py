@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import collections
 import contextlib
 import os
 import pathlib
@@ -195,11 +196,16 @@ def kind_of(target: str) -> str:
     return "PNG" if target == STDOUT else format_of(target)
 
 
-def source_name(kind: str | None, target: str | None, source: Source) -> dict[str, str]:
-    """Name the arrays of a C source after its file or input, as an option of `IndexedImage.to_bytes`."""
+def source_name(args: argparse.Namespace, kind: str | None, target: str | None, source: Source) -> dict[str, str]:
+    """Name the arrays of a C source after its file or input, as an option of `IndexedImage.to_bytes`.
+
+    Results of one call that would share a name, or one in capitals, as guards are, get others.
+    """
     if kind not in SOURCES:
         return {}
-    return {"name": identifier(source.stem if target in (None, STDOUT) else pathlib.PurePath(str(target)).stem)}
+    stem = source.stem if target in (None, STDOUT) else pathlib.PurePath(str(target)).stem
+    is_shared = args.guards[identifier(stem).upper()] > 1
+    return {"name": identifier(stem, str(source.relative) if is_shared else "")}
 
 
 def lossless_kind(target: str, spoils: str) -> str:
@@ -244,6 +250,7 @@ def expected(
         return places, [(source, None) for source in sources]
     targets = places.each(args.output, name, suffixes=suffixes)
     check_targets(args, targets)
+    args.guards = collections.Counter(identifier(pathlib.PurePath(target).stem).upper() for target in targets)
     todo: list[Pair] = []
     for source, target in zip(sources, targets, strict=True):
         if args.no_clobber and is_there(target):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import zlib
 
 import numpy as np
+import PIL.Image
 import pytest
 
 from clquant import IndexedImage, Palette
+from clquant.cli import main
 from clquant.color.formats.embedded import identifier
 from clquant.runtime import InvalidArgument
 
@@ -93,11 +96,32 @@ def test_lvgl_sources_hold_the_same_bytes(version):
 def test_names(tmp_path):
     image = picture(3)
     image.save(tmp_path / "2 frogs.h")
-    assert "static const uint8_t _2_frogs_pixels[" in (tmp_path / "2 frogs.h").read_text()
+    assert f"static const uint8_t _2_frogs_{zlib.crc32(b'2 frogs'):08x}_pixels[" in (tmp_path / "2 frogs.h").read_text()
     image.save(tmp_path / "frogs.bin", lvgl=8)
     assert (tmp_path / "frogs.bin").read_bytes() == image.to_bytes("LVGL", lvgl=8)
-    names = {"a-b.c": "a_b_c", "été": "_t_", "while": "_while", "whiles": "whiles", "": "picture"}
+    names = {"a-b-c": "a_b_c", "while": "_while", "whiles": "whiles", "": "picture"}
     assert {text: identifier(text) for text in names} == names
+    unlike = ["a b", "a-b", "a.b", "été", "ôtô", "图标", "按钮", "a b "]
+    assert len({identifier(text).upper() for text in unlike}) == len(unlike)
+    assert all(re.fullmatch(r"[A-Za-z_]\w*", identifier(text), re.ASCII) for text in unlike)
+
+
+@pytest.mark.parametrize("more", [[], ["--lvgl", "9"]])
+def test_headers_of_one_call_have_names_of_their_own(more, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    stems = ["图标", "按钮", "a b", "a-b", "a_b", "A_b", "plain", "sub/plain"]
+    for stem in stems:
+        (tmp_path / "in" / stem).parent.mkdir(parents=True, exist_ok=True)
+        PIL.Image.fromarray(np.arange(12, dtype=np.uint8).reshape(3, 4)).save(tmp_path / "in" / f"{stem}.png")
+    texts = []
+    for _ in range(2):
+        assert main(["palette", "in", "-k", "4", *more, "--name", "{stem}.h", "-q", "-o", "out/"]) == 0
+        texts.append({path: path.read_text() for path in sorted((tmp_path / "out").rglob("*.h"))})
+    assert texts[0] == texts[1]
+    guards = [re.search(r"#ifndef (\w+)", text)[1] for text in texts[0].values()]
+    arrays = [name for text in texts[0].values() for name in re.findall(r"(\w+)\[\w*\] = ", text)]
+    assert len(set(guards)) == len(stems)
+    assert len(set(arrays)) == len(arrays) == len(stems) * (1 if more else 2)
 
 
 @pytest.mark.parametrize(

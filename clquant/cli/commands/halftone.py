@@ -124,7 +124,7 @@ def _one(halftoner: PinwheelHalftoner, item: Item, loaded: Loaded | None) -> bat
     how["output"] = "levels" if halftoner.palette is None else "values"
     with item.working() as progress:
         made = halftoner.transform(loaded.pixels, progress=progress, **how)
-    kept = loaded.options(kind) | common.compression(args, kind) | source_name(kind, item.target, item.source)
+    kept = loaded.options(kind) | common.compression(args, kind) | source_name(args, kind, item.target, item.source)
 
     def finish() -> batch.Report:
         if halftoner.palette is not None:

@@ -100,7 +100,7 @@ def _read(args: argparse.Namespace, size: tuple[int, int] | None, source: Source
 
 def _finish(item: Item, chosen: Panel, made: IndexedImage) -> batch.Report:
     kind = _kind(item.place)
-    name = source_name(kind, item.target, item.source)
+    name = source_name(item.args, kind, item.target, item.source)
     if kind == "BIN":
         data = chosen.pack(made)
     elif kind in SOURCES:

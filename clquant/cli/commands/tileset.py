@@ -97,7 +97,7 @@ def _finish(
     item: Item, made: IndexedImage, numbers: npt.NDArray[Any], error: float, over: tuple[str, list[str] | None]
 ) -> batch.Report:
     args, kind = item.args, lossless_kind(item.place, "tiles")
-    options: dict[str, Any] = dict(source_name(kind, item.target, item.source))
+    options: dict[str, Any] = dict(source_name(args, kind, item.target, item.source))
     if options:
         options["color_format"] = args.color_format
     data = made.to_bytes(kind, **options)

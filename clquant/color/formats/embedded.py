@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import struct
+import zlib
 from typing import NamedTuple
 
 import numpy as np
@@ -66,9 +67,15 @@ def _packed(indices: Bytes, rgba: Bytes, what: str, lvgl: int | None = None) -> 
     return _Packed(packed_rows(indices.astype(np.uint8), bits), width, bits, rgba)
 
 
-def identifier(text: str) -> str:
-    """A name for C, of a file's stem: other characters become underscores."""
+def identifier(text: str, key: str = "") -> str:
+    """A name for C, of a file's stem: other characters become underscores.
+
+    What is more than hyphens ends in digits of the text's hash, so that unlike texts get unlike names; with a `key`, in
+    those of its hash.
+    """
     name = re.sub(r"[^0-9A-Za-z_]", "_", text) or "picture"
+    if key or re.search(r"[^0-9A-Za-z_-]", text):
+        name += f"_{zlib.crc32((key or text).encode('utf-8', 'surrogateescape')):08x}"
     return name if _NAME.fullmatch(name) else f"_{name}"
 
 

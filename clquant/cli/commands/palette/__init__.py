@@ -175,7 +175,7 @@ def _one(options: Options, shared: Palette | None, item: Item, loaded: Loaded | 
 
     def kept(count: int) -> dict[str, Any]:
         """What a result of so many colours keeps of the input, and its name."""
-        return loaded.options(str(kind)) | source_name(kind, with_count(target, count), item.source)
+        return loaded.options(str(kind)) | source_name(args, kind, with_count(target, count), item.source)
 
     as_shown = kind == "SIXEL" or (kind is None and args.show)
     with inputs.named(item.source), images.sent(picture, options.queue) as (_, sent):
