@@ -355,7 +355,7 @@ def test_progress_is_told_and_may_stop(queue, picture, mode):
         ({"mode": "fast"}, "mode is 'fast'"),
         ({"mode": None}, "mode is None"),
         ({"sample_factor": 0}, "sample_factor is 0"),
-        ({"sample_factor": 31}, "--sample-factor is 31"),
+        ({"sample_factor": 31}, "sample_factor is 31"),
         ({"sample_factor": True}, "sample_factor is True"),
         ({"metric": "linf"}, "metric is 'linf'"),
         ({"conscience": 1}, "conscience is 1"),
