@@ -43,6 +43,7 @@ _MOST_SAVED, _POWER = 4, 1.7
 _SAVED_BY_HALVING = 1.3  # the colours, at most
 _AIM, _CLOSE = 0.99, 0.97
 _WHOLE_TRIALS = 8
+_CLEARLY_LESS = 0.8  # of the error at a size that a person chose: then another is named
 _USUAL_WHOLE, _USUAL_PROBES = 4, 24  # trials, for progress
 _SPOOLED = 1 << 26
 
@@ -209,15 +210,19 @@ class _Steps:
     """Progress over trials whose number is not known before."""
 
     def __init__(self, reduction: Reduction) -> None:
-        self._report, self._done = reduction.report, 0
+        self._report, self._done, self._shown = reduction.report, 0, 0
         frames = max(reduction.looked, reduction.expected, 1)
         self._total = 2 * (_USUAL_WHOLE * frames + _USUAL_PROBES * min(frames, _RUNS * _RUN_FRAMES))
 
     def next(self, frames: int) -> Progress:
         """The progress of a trial of so many frames, each looked at and made."""
-        before = self._done
-        self._done = max(min(before + 2 * frames, self._total - 2 * frames), before)
-        return self._report.part(before, self._total)
+        before, self._done = self._done, self._done + 2 * frames
+        return Progress(lambda done, _: self._show(before + done))
+
+    def _show(self, done: int) -> bool:
+        self._shown = max(self._shown, min(done, self._total))
+        self._report.report(self._shown, self._total)
+        return True
 
 
 def _colors_of(reduction: Reduction) -> list[Any]:
@@ -294,7 +299,7 @@ def _best_whole(
     ratio = first.nbytes / sample.tried(_Settings(1.0, bare.colors, 0.0)).nbytes
     keeps_size, least = bare.keeps_size, first.nbytes
     aim = 1.0 if len(sample.frames) == first.figures["frames"] else _AIM
-    best: tuple[float, _Whole] | None = None
+    best: tuple[_Found, _Whole] | None = None
     for _ in range(_WHOLE_TRIALS):
         found = sample.best(aim * most / ratio, keeps_size)
         if found is None and keeps_size:
@@ -308,10 +313,14 @@ def _best_whole(
             if found.settings == smallest:
                 break
             continue
-        if best is None or found.error < best[0]:
-            best = found.error, now
+        if best is None or found.error < best[0].error:
+            best = found, now
         if now.nbytes >= _CLOSE * most or found.settings.level == 0:
             break
     if best is None:
         raise InvalidArgument(f"max_bytes {most} is too small: the smallest result takes {least:,} bytes")
-    return best[1]
+    found, made = best
+    other = sample.best(aim * most / ratio, False) if keeps_size and found.settings.level else None
+    if other is not None and other.error < _CLEARLY_LESS * found.error:
+        made.figures["better_width"] = round(bare.size[0] * other.settings.scale)
+    return made

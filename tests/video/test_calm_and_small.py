@@ -171,11 +171,15 @@ def test_loss_is_bounded_and_saves_bytes(noisy):
     assert 0 < squares.max() <= 7 * 30**2
 
 
-def test_files_of_at_most_so_many_bytes(noisy, tmp_path, capsys):
+def test_files_of_at_most_so_many_bytes(noisy, tmp_path):
     noisy = noisy[:4]
     whole = len(clquant.animate(noisy).to_bytes("GIF"))
-    made = clquant.animate(noisy, max_bytes=int(0.3 * whole))
+    told: list[tuple[int, int]] = []
+    made = clquant.animate(noisy, max_bytes=int(0.3 * whole), progress=lambda *done: told.append(done))
+    told.clear()
     made.save(tmp_path / "a.gif")
+    assert told == sorted(told)
+    assert all(done <= total for done, total in told)
     assert 0.27 * whole <= (tmp_path / "a.gif").stat().st_size <= 0.3 * whole
     assert made.figures["bytes"] == (tmp_path / "a.gif").stat().st_size
     enough = clquant.animate(noisy, max_bytes=2 * whole)

@@ -133,7 +133,7 @@ def _report(args: argparse.Namespace, sources: Inputs, target: str, made: Animat
     figures = made.figures
     count = common.counted(figures["frames"], "frame")
     size, colors = f"{figures['width']}x{figures['height']}", common.counted(figures["colors"], "colour")
-    changed = "" if args.max_bytes is None else f" ({_changes(args, figures['changed'])})"
+    changed = "" if args.max_bytes is None else f" ({_changes(args, figures)})"
     common.say(
         args,
         f"{sources.sources[0].relative} -> {shown(target)}: {count} of {size}, {colors}, "
@@ -145,12 +145,14 @@ def _report(args: argparse.Namespace, sources: Inputs, target: str, made: Animat
     )
 
 
-def _changes(args: argparse.Namespace, changed: dict[str, list[Any]]) -> str:
+def _changes(args: argparse.Namespace, figures: dict[str, Any]) -> str:
     """Say what a file within ``--max-bytes`` has less of than was asked for."""
-    if not changed:
+    if not figures["changed"]:
         return "nothing changed"
     names = {"size": "size" if args.size is None else "no result of --size fits: size", "lossy": "loss"}
-    texts = [f"{names.get(name, name)} {asked} -> {found}" for name, (asked, found) in changed.items()]
+    texts = [f"{names.get(name, name)} {asked} -> {found}" for name, (asked, found) in figures["changed"].items()]
+    if "better_width" in figures:
+        texts.append(f"--size {figures['better_width']} would differ less")
     return f"changed for --max-bytes: {', '.join(texts)}"
 
 
