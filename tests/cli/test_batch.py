@@ -87,8 +87,8 @@ def test_formats_that_are_not_read_back(folder, capsys):
 
 def test_wrong_arguments_end_a_batch_at_once(folder, capsys):
     (folder / "in" / "b.png").unlink()
-    assert main(["palette", "in", "-k", "1", "-o", "out"]) == 2
-    assert capsys.readouterr().err == "clquant: -k is 1; allowed: an integer from 2 to 65536\n"
+    assert main(["palette", "in", "-k", "0", "-o", "out"]) == 2
+    assert capsys.readouterr().err == "clquant: -k is 0; allowed: an integer from 1 to 65536\n"
     assert not (folder / "out").exists()
 
 

@@ -259,7 +259,7 @@ WRONG = [
     (["palette", "broken.png"], "cannot read 'broken.png'"),
     (["palette", "empty"], "folder 'empty' has no files of the kinds"),
     (["palette", "-", "a.png"], "cannot be mixed"),
-    (["palette", "a.png", "-k", "1"], "-k is 1; allowed: an integer from 2 to 65536"),
+    (["palette", "a.png", "-k", "0"], "-k is 0; allowed: an integer from 1 to 65536"),
     (["palette", "a.png", "-k", "65537"], "-k is 65537; allowed"),
     (["palette", "a.png", "-k", "many"], "invalid int value: 'many'"),
     (["palette", "a.png", "--seed", "-1"], "--seed is -1; allowed"),

@@ -44,11 +44,11 @@ IGNORED = [
 
 
 NAMED = [  # by Python's words, with the value attached, by the beginning of a word, and beside others
-    (["palette", "a.png", "--n-colors=1"], "--n-colors is 1; allowed: an integer from 2 to 65536"),
-    (["palette", "a.png", "-qk1"], "-k is 1; allowed: an integer from 2 to 65536"),
+    (["palette", "a.png", "--n-colors=0"], "--n-colors is 0; allowed: an integer from 1 to 65536"),
+    (["palette", "a.png", "-qk0"], "-k is 0; allowed: an integer from 1 to 65536"),
     (["palette", "a.png", "-k", "2", "--see", "-1"], "--see is -1; allowed: an integer from 0"),
     (["palette", "a.png", "--fixed", "red,lime,blue", "-k", "2"], "--fixed has 3 colours; allowed: fewer than -k = 2"),
-    (["palette", "a.png", "b.png", "-k", "1", "-o", "out/"], "-k is 1; allowed: an integer from 2 to 65536"),
+    (["palette", "a.png", "b.png", "-k", "0", "-o", "out/"], "-k is 0; allowed: an integer from 1 to 65536"),
     (["animate", "a.png", "--colors", "1"], "--colors is 1; allowed: 2 to 256"),
     (["panel", "a.png", "--panel", "bwr", "--size", "12x8", "--tone", "3"], "--tone is 3; allowed: a number from 0"),
     (["tileset", "a.png", "-k", "500"], "-k is 500; allowed: an integer from 2 to 256"),

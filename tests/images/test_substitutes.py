@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import pathlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import tifffile
 import clquant
 from clquant import images
 from clquant.images.tiff.directories import SHORT, directory_of, integer_field, with_directory
+from clquant.runtime import FileError
 
 
 def pixels(rng: np.random.Generator, channels: int) -> np.ndarray:
@@ -166,3 +169,20 @@ def test_more_pixels_than_bytes_are_refused(tmp_path: pathlib.Path, rng: np.rand
     fields = {**directory.fields, 257: integer_field("<", SHORT, 60000)}
     with pytest.raises(clquant.FileError):
         images.read(with_directory(path.read_bytes(), "<", False, fields), max_bits=16)
+
+
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("how", [{}, {"compression": "zlib"}, {"tile": (16, 16)}, {"bigtiff": True}, {"planar": 1}])
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_floats(channels: int, how: dict[str, Any], order: str, rng: np.random.Generator) -> None:
+    """By path as in memory."""
+    values, file = rng.random((40, 33, channels)).astype(np.float32), io.BytesIO()
+    kind = {"photometric": "rgb" if channels > 1 else "minisblack", "extrasamples": [2] if channels == 4 else None}
+    planes = np.moveaxis(values, 2, 0) if "planar" in how and channels > 1 else values.squeeze()
+    kind |= {"planarconfig": "separate"} if planes.shape[0] == channels else {}
+    how = {name: value for name, value in how.items() if name != "planar"}
+    tifffile.imwrite(file, planes, byteorder=order, **kind, **how)
+    assert np.array_equal(images.read(file.getvalue()).array, images.read(values).array)
+    tifffile.imwrite(file := io.BytesIO(), 2 * planes, byteorder=order, **kind, **how)
+    with pytest.raises(FileError, match=r"floats outside 0\.\.1, from .*; allowed: 0\.\.1"):
+        images.read(file.getvalue())

@@ -201,7 +201,7 @@ def test_fit_many_reports_images_and_stops(queue: runtime.CommandQueue) -> None:
         ([], {}, "images is empty"),
         ([np.zeros((99, 3), np.uint8)], {}, r"images\[0\] has the shape \(99, 3\), which looks like rows"),
         ([np.zeros((2, 2), np.uint8), 5], {}, r"images\[1\] is 5"),
-        ([np.zeros((2, 2), np.uint8)], {"n_colors": 1}, "n_colors is 1; allowed: an integer from 2"),
+        ([np.zeros((2, 2), np.uint8)], {"n_colors": 0}, "n_colors is 0; allowed: an integer from 1"),
         ([np.zeros((2, 2), np.uint8)], {"random_state": -1}, "random_state is -1"),
     ],
 )

@@ -1,9 +1,9 @@
 """Pictures that Pillow refuses, or reads wrongly or from 8 bits, as TIFF files that it reads whole.
 
-These are TIFF of 16 bits with a plane for each channel, with gray and alpha, with premultiplied alpha, with 0 for
-white, with gray of 12 bits; of any bits big-endian BigTIFF, and a plane of gray beside one of alpha; PPM of more than 8
-bits, and PAM. Pillow decodes gray exactly, so the planes of a TIFF, or the values of all its channels side by side, are
-given to it as gray pictures.
+These are TIFF of 32-bit floats; of 16 bits with a plane for each channel, with gray and alpha, with premultiplied
+alpha, with 0 for white, with gray of 12 bits; of any bits big-endian BigTIFF, and a plane of gray beside one of alpha;
+PPM of more than 8 bits, and PAM. Pillow decodes gray exactly, so the planes of a TIFF, or the values of all its
+channels side by side, are given to it as gray pictures.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _KEPT = (274, 282, 283, 296, 34675)
 _WHITE_IS_0, _BLACK_IS_0, _RGB = 0, 1, 2
 # Numbers of channels with the photometric interpretations that are read here.
 _LAYOUTS = {(1, 0), (2, 0), (1, 1), (2, 1), (3, 2), (4, 2)}
-_SEPARATE, _PREMULTIPLIED, _UNSIGNED = 2, 1, 1
+_SEPARATE, _PREMULTIPLIED, _UNSIGNED, _FLOAT, _FLOAT_DIFFERENCES = 2, 1, 1, 3, 3
 # Without loss, and the same whatever values mean: none, LZW, deflate (two numbers), PackBits, LZMA, Zstandard; and how
 # many bytes each can make of one.
 _COMPRESSIONS = {1: 1, 5: 4096, 8: 1100, 32946: 1100, 32773: 64, 34925: 1 << 14, 50000: 1 << 14}
@@ -115,15 +115,20 @@ def _is_special(directory: Directory) -> bool:
     channels, photometric = directory.integer(_CHANNELS, 1), directory.integer(_PHOTOMETRIC)
     if (
         len(bits) not in (1, channels)
-        or directory.integer(_FORMAT, _UNSIGNED) != _UNSIGNED
         or directory.integer(_COMPRESSION, 1) not in _COMPRESSIONS
-        or directory.integer(_PREDICTOR, 1) not in (1, 2)
         or (channels, photometric) not in _LAYOUTS
     ):
         return False
+    predictor, is_split = directory.integer(_PREDICTOR, 1), directory.integer(_PLANAR) == _SEPARATE
+    if directory.integer(_FORMAT, _UNSIGNED) == _FLOAT:
+        # Differences of floats are of all channels of a row together.
+        return set(bits) == {32} and (
+            predictor == 1 or (predictor == _FLOAT_DIFFERENCES and (channels == 1 or is_split))
+        )
+    if directory.integer(_FORMAT, _UNSIGNED) != _UNSIGNED or predictor not in (1, 2):
+        return False
     if set(bits) == {12}:
         return channels == 1 and directory.order == "<" and not directory.is_big
-    is_split = directory.integer(_PLANAR) == _SEPARATE
     if set(bits) in ({8}, {16}) and ((channels == 2 and is_split) or (directory.is_big and directory.order == ">")):
         return True
     premultiplied = channels == 4 and extra == _PREMULTIPLIED
@@ -135,6 +140,7 @@ def _is_special(directory: Directory) -> bool:
 def _tiff_values(data: bytes, directory: Directory) -> Values:
     """The values of all channels, (H, W, C), the largest white."""
     channels = directory.integer(_CHANNELS, 1)
+    values: Values
     if directory.integers(_BITS) == (12,):
         deep = _gray(data, directory, 0, 1).astype(np.uint32)
         values = ((deep * 65535 + 2047) // 4095).astype(np.uint16)[..., None]
@@ -144,7 +150,9 @@ def _tiff_values(data: bytes, directory: Directory) -> Values:
         values = _gray(data, directory, 0, channels).reshape(directory.integer(_HEIGHT), -1, channels)
         if directory.integer(_PREDICTOR, 1) == 2 and channels > 1:
             values = _added_up(values, directory.integer(_TILE_WIDTH) or values.shape[1])
-    if directory.integer(_BITS) == 8:
+    if directory.integer(_FORMAT) == _FLOAT:
+        values = _bytes_of(values)
+    elif directory.integer(_BITS) == 8:
         values = values.astype(np.uint8)
     if directory.integer(_PHOTOMETRIC) == _WHITE_IS_0:
         values = values.copy()
@@ -152,6 +160,15 @@ def _tiff_values(data: bytes, directory: Directory) -> Values:
     if channels in (2, 4) and directory.integer(_EXTRA) == _PREMULTIPLIED:
         values = _divided_by_alpha(values)
     return values
+
+
+def _bytes_of(values: Values) -> npt.NDArray[np.uint8]:
+    """Floats of 0 to 1 as `clquant.images` takes them."""
+    if not bool(((values >= 0) & (values <= 1)).all()):
+        ends = f"from {float(values.min()):g} to {float(values.max()):g}"
+        raise ValueError(f"it has floats outside 0..1, {ends}; allowed: 0..1")
+    rounded: npt.NDArray[np.uint8] = np.floor(values.astype(np.float64) * 255 + 0.5).astype(np.uint8)
+    return rounded
 
 
 def _gray(data: bytes, directory: Directory, plane: int, channels: int) -> Values:
@@ -166,7 +183,8 @@ def _gray(data: bytes, directory: Directory, plane: int, channels: int) -> Value
     for tag, times in size:
         fields[tag] = integer_field(order, LONG, directory.integer(tag) * times)
     bits = directory.integer(_BITS)
-    for tag, value in ((_BITS, bits), (_CHANNELS, 1), (_PLANAR, 1), (_PHOTOMETRIC, _BLACK_IS_0)):
+    sample = directory.integer(_FORMAT, _UNSIGNED)
+    for tag, value in ((_FORMAT, sample), (_BITS, bits), (_CHANNELS, 1), (_PLANAR, 1), (_PHOTOMETRIC, _BLACK_IS_0)):
         fields[tag] = integer_field(order, SHORT, value)
     if channels == 1 and _PREDICTOR in directory.fields:
         fields[_PREDICTOR] = directory.fields[_PREDICTOR]
@@ -180,8 +198,12 @@ def _gray(data: bytes, directory: Directory, plane: int, channels: int) -> Value
             fields[tag] = integer_field(order, LONG8 if is_big else LONG, *places)
     view = with_directory(data, order, is_big, fields)
     with PIL.Image.open(io.BytesIO(view), formats=["TIFF"]) as image:
-        found: Values = np.asarray(image).astype(np.uint16)
-    return found
+        codec, layout = image.tile[0][0], image.tile[0][3]
+        found: Values = np.asarray(image)
+    if sample != _FLOAT:
+        return found.astype(np.uint16)
+    # libtiff has turned the bytes of floats already when Pillow turns them.
+    return found.byteswap() if codec == "libtiff" and layout[0] == "F;32BF" else found
 
 
 def _added_up(differences: Values, width: int) -> Values:
