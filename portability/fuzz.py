@@ -29,7 +29,7 @@ from clquant.color.formats import registry
 from clquant.images import moving
 from portability.inputs import flat, photo
 from portability.picture_seeds import UNREADABLE, picture_seeds
-from portability.store_seeds import codebook_case, histogram_case, store_case
+from portability.store_seeds import codebook_case, histogram_case, rows_case, store_case
 
 MEMORY_BYTES = 2 << 30
 SECONDS = 1.0
@@ -149,6 +149,7 @@ def targets() -> tuple[Target, ...]:
         Target("histogram", histogram_case(damaged)),
         Target("codebook", codebook_case(damaged)),
         Target("store", store_case(damaged)),
+        Target("rows", rows_case(damaged)),
         Target("quadtree", _reader(trees, clquant.Quadtree.from_bytes)),
     )
 

@@ -22,6 +22,8 @@ import PIL.Image
 
 import clquant
 from clquant import images, tiles
+from clquant.vectors import files
+from clquant.vectors.rows import read_rows
 from clquant.vq.container import clvq_format
 from portability.inputs import photo
 
@@ -163,6 +165,44 @@ def store_case(damaged: Damage) -> Case:
                     clquant.ColorHistogram.of(source, memory=1 << 24)
             else:
                 tiles.histogram(source)
+        return None
+
+    return case
+
+
+def rows_case(damaged: Damage) -> Case:
+    """Files of rows, zarrs of them in each codec, and saved quantizers; of each one file is damaged."""
+    rows = np.random.default_rng(1).integers(0, 9, (90, 5)).astype(np.uint8)
+    plain = clquant.VectorQuantizer(3, refine=0).fit(rows)
+    pairs = clquant.ProductQuantizer(2, 1, rotation="opq", refine=0).fit(np.hstack([rows, rows[::-1]]))
+
+    def seed(folder: pathlib.Path) -> None:
+        np.save(folder / "a.npy", rows)
+        suffixes = [".bvecs", ".fvecs", *([".zarr"] if importlib.util.find_spec("zarr") is not None else [])]
+        for suffix in suffixes:
+            own = rows.astype(np.float32) if suffix == ".fvecs" else rows
+            with files.written(folder / f"a{suffix}", own.shape, own.dtype) as put:
+                put(own)
+        plain.save(folder / "a.npz")
+        pairs.save(folder / "b.npz")
+
+    seeds = _in_folder(seed)
+    roots = sorted({name.split("/")[0] for name in seeds})
+
+    def case(rng: random.Random) -> str | None:
+        root = rng.choice(roots)
+        held = {name: data for name, data in seeds.items() if name.split("/")[0] == root}
+        broken = rng.choice(sorted(held))
+        with tempfile.TemporaryDirectory() as name:
+            for path, data in held.items():
+                place = pathlib.Path(name, path)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(damaged(rng, data) if path == broken else data)
+            source = pathlib.Path(name, root)
+            if root.endswith(".npz"):
+                (clquant.VectorQuantizer if root == "a.npz" else clquant.ProductQuantizer).load(source)
+            else:
+                list(read_rows(source).portions())
         return None
 
     return case

@@ -16,7 +16,7 @@ import pytest
 from clquant import runtime, tiles
 from clquant.targets.tiles import stores, writers
 from portability.fuzz import damaged
-from portability.store_seeds import codebook_case, histogram_case, store_case
+from portability.store_seeds import codebook_case, histogram_case, rows_case, store_case
 
 NUMBERS = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n) SELECT"
 TABLE = "CREATE TABLE tiles(zoom_level, tile_column, tile_row, tile_data);"
@@ -144,7 +144,7 @@ def test_where_pyramids_are_not_written(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("make", [histogram_case, codebook_case, store_case])
+@pytest.mark.parametrize("make", [histogram_case, codebook_case, store_case, rows_case])
 def test_damage_ends_in_an_error(make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", io.StringIO())
     case = make(damaged)
