@@ -12,6 +12,7 @@ import contextvars
 import io
 import os
 import stat
+import struct
 import threading
 import warnings
 from collections.abc import Iterator
@@ -56,6 +57,9 @@ PILLOWS_OWN_LIMIT = 1024 * 1024 * 1024 // 4 // 3
 # formats named have no such bound, nor has TIFF's one-bit fax coding, which spends a bit on a blank row of any length.
 MAX_PIXELS_PER_BYTE = 1 << 14
 BOUNDLESS_FORMATS = {"AVIF", "JPEG2000", "WEBP"}
+
+_WEBP_HEAD_BYTES, _WEBP_FLAGS = 30, 20
+_WEBP_ANIMATED, _WEBP_ALPHA, _WEBP_CLEARS = 0x02, 0x10, 0x01
 
 _named: contextvars.ContextVar[tuple[str, ...]] = contextvars.ContextVar("clquant_formats", default=())
 
@@ -164,6 +168,8 @@ def opened(source: str | bytes, argument: str) -> Iterator[tuple[PIL.Image.Image
                 source, nbytes = found, len(found)
         with contextlib.ExitStack() as stack:
             image: Any = stack.enter_context(_open(source))
+            if image.format == "WEBP" and image.mode == "RGB" and (found := _with_alpha_flag(source)) is not None:
+                image = stack.enter_context(_open(found))
             if image.format == "TIFF" and (image.tag_v2.get(_ORIENTATION, 1) > 4 or image.tag_v2.next):
                 image.filename = ""  # else Pillow maps pixels without compression, of turned pages by the wrong sides
             check_claim(image, nbytes)
@@ -183,6 +189,28 @@ def opened(source: str | bytes, argument: str) -> Iterator[tuple[PIL.Image.Image
         raise FileError(f"{cannot}: it needs more memory than there is") from error
     except Exception as error:  # decoders raise all kinds on damaged files
         raise FileError(f"{cannot}: {reason_of(error)}") from error
+
+
+def _with_alpha_flag(source: str | bytes) -> bytes | None:
+    """The bytes of an animated WebP with the flag of alpha, if its frames leave out or clear a part; else None.
+
+    Without the flag Pillow shows black there, and players nothing.
+    """
+    with io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb") as file:
+        data = bytearray(file.read(_WEBP_HEAD_BYTES))
+        if data[12:16] != b"VP8X" or not data[_WEBP_FLAGS] & _WEBP_ANIMATED:
+            return None
+        data += file.read()
+    whole, at, is_first = bytes(6) + data[24:30], _WEBP_HEAD_BYTES, True
+    while at + 24 <= len(data):
+        kind, size = struct.unpack_from("<4sI", data, at)
+        if kind == b"ANMF":
+            if (is_first and data[at + 8 : at + 20] != whole) or data[at + 23] & _WEBP_CLEARS:
+                data[_WEBP_FLAGS] |= _WEBP_ALPHA
+                return bytes(data)
+            is_first = False
+        at += 8 + size + size % 2
+    return None
 
 
 def check_claim(image: PIL.Image.Image, nbytes: int) -> None:

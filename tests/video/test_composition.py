@@ -75,14 +75,14 @@ def apng(drawings, hidden=None, plain=()):
     return b"".join([*parts, chunk(b"IEND", b"")])
 
 
-def webp(drawings):
+def webp(drawings, flags=0x12):
     def chunk(kind, data):
         return kind + struct.pack("<I", len(data)) + data + bytes(len(data) % 2)
 
     def three(number):
         return number.to_bytes(3, "little")
 
-    body = b"WEBP" + chunk(b"VP8X", bytes([0x12, 0, 0, 0]) + three(WIDTH - 1) + three(HEIGHT - 1))
+    body = b"WEBP" + chunk(b"VP8X", bytes([flags, 0, 0, 0]) + three(WIDTH - 1) + three(HEIGHT - 1))
     body += chunk(b"ANIM", struct.pack("<IH", 0xFFFF00FF, 0))
     for each in drawings:
         out = io.BytesIO()
@@ -155,6 +155,8 @@ def test_webp(is_whole, rng, tmp_path):
             for number, how in enumerate([*hows, (NONE, True)])
         ]
         check(webp(drawings), drawings, tmp_path / "a.webp", tolerance=3)  # libwebp rounds each of several steps
+        opaque = [drawing(rng, *how, is_whole and number == 0, [255]) for number, how in enumerate(hows)]
+        check(webp(opaque, flags=0x02), opaque, tmp_path / "b.webp")  # whose head denies alpha
 
 
 def test_apng_as_ffmpeg_shows_it(rng, tmp_path):
