@@ -133,9 +133,10 @@ def bounds(palette: Palette, space: Space, plain: bool) -> npt.NDArray[np.int32]
     return found
 
 
-def mean_spacing(palette: Palette) -> float:
-    """Return the mean distance of opaque colours to the nearest other one, in luma and chroma, in 8-bit levels."""
-    return _mean(_spacing(palette, False))
+def spacing_of(palette: Palette) -> tuple[float, float]:
+    """Return mean and least distance of opaque colours to the nearest other, in luma and chroma, in 8-bit levels."""
+    spacing = _spacing(palette, False)
+    return _mean(spacing), float(spacing.min())
 
 
 @lru_cache(maxsize=32)

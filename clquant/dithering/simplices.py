@@ -20,11 +20,13 @@ from clquant.color.palette import Palette
 from clquant.color.spaces import Space
 from clquant.dithering import bounds
 
-MOST_ENTRIES, FEW = 256, 6
+MOST_ENTRIES, FEW = 256, 7
 """Entries of the largest palette that has simplices, and opaque ones of a palette of few."""
-LEAST_SPREAD = {True: 110, False: 145}
+LEAST_SPREAD = {True: 110, False: 152}
 """Levels between neighbours, times the cube root of their number, from which a palette of few or more entries spans the
 space; those learned of pictures have less, and are dithered with near entries alone."""
+GRID, EVEN = 16, 0.9
+"""More entries are a grid, which spans the space too, from that least distance to a neighbour over the mean one."""
 CHROMA = {False: 3, True: 24}
 """How much more a square of chroma counts in the variance, by whether the space has axes of it, which are short."""
 FAR, PRICE = 16, 64
@@ -44,7 +46,9 @@ def spans(palette: Palette) -> bool:
         return False
     is_gray = (opaque[:, 0] == opaque[:, 1]).all() and (opaque[:, 1] == opaque[:, 2]).all()
     spread = LEAST_SPREAD[len(opaque) <= FEW]
-    return bool(is_gray) or bounds.mean_spacing(Palette(opaque[:, :3])) ** 3 * len(opaque) >= spread**3
+    mean, least = bounds.spacing_of(Palette(opaque[:, :3]))
+    is_grid = len(opaque) > GRID and least >= EVEN * mean
+    return bool(is_gray) or is_grid or mean**3 * len(opaque) >= spread**3
 
 
 @lru_cache(maxsize=32)

@@ -102,7 +102,10 @@ def spans(palette):
         return False
     if all(len(set(color)) == 1 for color in opaque.tolist()):
         return True
-    return seen_colors(opaque, False).mean() * len(opaque) ** (1 / 3) >= (110 if len(opaque) <= 6 else 145)
+    spacing = seen_colors(opaque, False)
+    if len(opaque) > 16 and spacing.min() >= 0.9 * spacing.mean():
+        return True
+    return spacing.mean() * len(opaque) ** (1 / 3) >= (110 if len(opaque) <= 7 else 152)
 
 
 def lifted(palette, name, alpha):
