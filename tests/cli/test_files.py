@@ -62,7 +62,7 @@ OVER_INPUTS = [
     (["palette", "one", "-o", "-"], "the pictures of a folder cannot go to one standard output"),
     (["compare", "one", "-o", "a.png/"], "cannot make the folder 'a.png': 'a.png' is a file"),
     # A refused call leaves no folder.
-    (["palette", "one", "-o", "new/", "-k", "1"], "-k is 1"),
+    (["palette", "one", "-o", "new/", "-k", "0"], "-k is 0"),
     (["quadtree", "one", "-o", "new/", "--save", "deep/new/", "-t", "300"], "-t is 300"),
 ]
 

@@ -193,7 +193,7 @@ def test_names_of_files_do_not_command_the_terminal(tmp_path, picture, monkeypat
     monkeypatch.chdir(tmp_path)
     (tmp_path / NASTY).write_bytes(png(picture))
     assert main(["palette", NASTY, "-k", "4"]) == 0
-    assert main(["palette", NASTY, "-k", "1"]) == 2
+    assert main(["palette", NASTY, "-k", "0"]) == 2
     assert main(["vq", "encode", NASTY, "-n", "4", "-o", "x.clvq"]) == 0
     (tmp_path / "x.clvq").rename(tmp_path / "x\x1b]0;title\n.clvq")
     assert main(["vq", "info", "x\x1b]0;title\n.clvq"]) == 0
