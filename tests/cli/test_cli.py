@@ -141,8 +141,8 @@ def test_files_for_small_displays(folder):
     assert "const uint16_t icon_palette[8] = {" in (folder / "icon.c").read_text()
     ran("palette", "a.png", "-k", "8", "--lvgl", "9", "-o", "icon-9.h", "-q")
     assert "static const lv_image_dsc_t icon_9 = {" in (folder / "icon-9.h").read_text()
-    ran("palette", "a.png", "-k", "8", "--lvgl", "8", "-o", "icon.bin", "-q")
-    assert (folder / "icon.bin").read_bytes()[0] == 9
+    ran("palette", "a.png", "-k", "8", "--lvgl", "8", "-o", "icon.lvgl.bin", "-q")
+    assert (folder / "icon.lvgl.bin").read_bytes()[0] == 9
     ran("palette", "a.png", "--use", "#f81,#07f", "--color-format", "rgb444", "--save-palette", "p.hex", "-q")
     assert list(Palette.read("p.hex")) == [(255, 136, 17), (0, 119, 255)]
     ran("halftone", "gray.png", "-o", "dots.h", "-q")

@@ -32,7 +32,7 @@ IGNORED = [
     (["tileset", "a.png", "--tile-size", "8x"], "--tile-size is '8x'; allowed: a number, or WIDTHxHEIGHT such as 16x8"),
     (["tileset", "a.png", "--shared-color", "red,black"], "--shared-color is 'red,black'; allowed: one colour, or"),
     (["tileset", "a.png", "-o", "b.jpg"], "output 'b.jpg': a lossy format would spoil tiles; allowed:"),
-    (["palette", "a.png", "--lvgl", "9", "-o", "b.png"], "--lvgl goes with .c, .h and .bin, not 'b.png'"),
+    (["palette", "a.png", "--lvgl", "9", "-o", "b.png"], "--lvgl goes with .c, .h and .lvgl.bin, not 'b.png'"),
     (["palette", "a.png", "--color-format", "rgb565", "--method", "neuquant"], "--color-format is given with --method"),
     (["palette", "a.png", "--fixed", ""], "--fixed is '', neither a file nor colours; allowed: a palette file"),
     (["palette", "a.png", "--fixed", "redd"], "--fixed is 'redd', neither a file nor colours"),

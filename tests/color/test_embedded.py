@@ -97,8 +97,10 @@ def test_names(tmp_path):
     image = picture(3)
     image.save(tmp_path / "2 frogs.h")
     assert f"static const uint8_t _2_frogs_{zlib.crc32(b'2 frogs'):08x}_pixels[" in (tmp_path / "2 frogs.h").read_text()
-    image.save(tmp_path / "frogs.bin", lvgl=8)
-    assert (tmp_path / "frogs.bin").read_bytes() == image.to_bytes("LVGL", lvgl=8)
+    with pytest.raises(InvalidArgument, match=r"a plain .bin is a frame.*'frogs.lvgl.bin'"):
+        image.save(tmp_path / "frogs.bin", lvgl=8)
+    image.save(tmp_path / "frogs.lvgl.bin", lvgl=8)
+    assert (tmp_path / "frogs.lvgl.bin").read_bytes() == image.to_bytes("LVGL", lvgl=8)
     names = {"a-b-c": "a_b_c", "while": "_while", "whiles": "whiles", "": "picture"}
     assert {text: identifier(text) for text in names} == names
     unlike = ["a b", "a-b", "a.b", "été", "ôtô", "图标", "按钮", "a b "]

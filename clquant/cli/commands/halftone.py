@@ -25,11 +25,12 @@ from clquant.color.formats.names import SMALL_DISPLAYS
 from clquant.color.formats.parallel import looked_up
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
-from clquant.color.values import as_rgba
+from clquant.color.values import WHITE, as_rgba
 from clquant.halftone import PinwheelHalftoner
 from clquant.halftone.pinwheel.paths import SCANS
 from clquant.halftone.pinwheel.tones import make_tones
 from clquant.runtime import InvalidArgument
+from clquant.targets.panel import fitting
 
 HELP = "halftone pictures by pinwheel error diffusion"
 
@@ -71,6 +72,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--dpi DPI", "with --refine: pixels per inch (default: {default})", "everyday", done, type=float)
     option(parser, "--inches INCHES", "with --refine: distance of the eye (default: {default})", of=done, type=float)
     option(parser, "--linear", "diffuse errors in linear light")
+    text = "bring pictures to this size before they are halftoned"
+    option(parser, "--size WxH", text, "whole", type=common.sides)
+    text = "with --size: all of it beside the background, cut to fill it, or in other proportions (default: contain)"
+    option(parser, "--fit", text, "whole", choices=fitting.WAYS)
     common.add(parser, "background", "bands", "seed", "compression", "icc", "range", "cluster", "device", "quiet")
 
 
@@ -78,6 +83,8 @@ def run(args: argparse.Namespace) -> int:
     """Halftone every input."""
     if args.palette is None:
         common.refuse(args, ["space"], "without --palette; allowed: with --palette")
+    if args.size is None:
+        common.refuse(args, ["fit"], "without --size; allowed: with --size")
     if not args.refine:
         common.refuse(args, ["dpi", "inches"], "without --refine; allowed: with --refine")
     _, pairs = expected(
@@ -108,6 +115,9 @@ def _read(args: argparse.Namespace, source: Source, target: str | None) -> Loade
         return None
     how: dict[str, Any] = {"keeps": True, "keep_profile": args.icc == "keep", "max_bits": 16, "keeps_depth": True}
     loaded = load_still(args, source, "halftones are of one picture", **how).laid_over(args, target, args.gray)
+    if args.size is not None:
+        fitted = fitting.fitted(loaded.pixels, args.size, args.fit or "contain", args.background or WHITE)
+        loaded = replace(loaded, pixels=fitted)
     return replace(loaded, pixels=loading.luma(loaded.pixels)) if args.gray and loaded.pixels.shape[2] > 1 else loaded
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 from clquant.cli import batch, common
 from clquant.cli.batch import Item
@@ -14,7 +15,7 @@ from clquant.cli.inputs import Source
 from clquant.cli.loading import load_still
 from clquant.cli.outputs import expected, kind_of, source_name
 from clquant.color.formats.embedded import c_frame
-from clquant.color.formats.names import SOURCES
+from clquant.color.formats.names import LVGL_SUFFIX, SOURCES
 from clquant.color.indexed import IndexedImage
 from clquant.color.values import WHITE
 from clquant.dithering.registry import DEFAULT
@@ -44,6 +45,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--panel", "which one; list: print them all", "everyday", choices=(*PANELS, "list"), required=True)
     text = "bring pictures to the panel's size: whole, beside the background; cut to fill it; or in other proportions"
     option(parser, "--fit", text, "everyday", choices=fitting.WAYS)
+    text = "turn pictures by so many degrees clockwise first, for a panel that hangs on its side (default: 0)"
+    option(parser, "--rotate", text, type=int, choices=(0, 90, 180, 270), default=0)
     text = "the panel's pixels; default: those of the panel that was measured"
     option(parser, "--size WxH", text, "everyday", type=common.sides)
     common.add_dither(parser, "imitate more colours", default=DEFAULT)
@@ -85,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
 def _read(args: argparse.Namespace, size: tuple[int, int] | None, source: Source, target: str | None) -> Any:
     """Read a picture and fit it to the size of its result."""
     pixels = load_still(args, source, "a panel's frame is of one picture").laid_over(args, None, is_gray=True).pixels
+    pixels = np.rot90(pixels, -args.rotate // 90)
     height, width = pixels.shape[:2]
     if size is None or (width, height) == size:
         return pixels
@@ -112,4 +116,5 @@ def _finish(item: Item, chosen: Panel, made: IndexedImage) -> batch.Report:
 
 
 def _kind(target: str) -> str:
-    return "BIN" if os.path.splitext(target)[1].lower() == ".bin" else kind_of(target)
+    name = target.lower()
+    return "BIN" if name.endswith(".bin") and not name.endswith(LVGL_SUFFIX) else kind_of(target)

@@ -26,7 +26,9 @@ BILEVEL = frozenset({"BMP", "TIFF"})
 _COMMON_SUFFIXES = {
     f".{name.lower()}": name for name in ("PNG", "GIF", "SIXEL", "TIFF", "BMP", "WEBP", "PBM", "C", "H")
 }
-_COMMON_SUFFIXES |= {".six": "SIXEL", ".tif": "TIFF", ".bin": "LVGL"}
+_COMMON_SUFFIXES |= {".six": "SIXEL", ".tif": "TIFF"}
+# Of LVGL's own files; a plain .bin is a panel's frame.
+LVGL_SUFFIX = ".lvgl.bin"
 FAX_COMPRESSIONS = frozenset({"group3", "group4", "tiff_ccitt"})
 # Formats of our own, of at most 256 colours, and what encodes indices with (n, 4) colours.
 OWN: dict[str, Callable[..., bytes]] = {
@@ -70,7 +72,12 @@ def by_pillow(image: PIL.Image.Image, name: str, options: Mapping[str, Any]) -> 
 def format_of(path: str | os.PathLike[str]) -> str:
     """The name, for `IndexedImage.to_bytes`, of the format that a path's suffix stands for."""
     named = files.path_of(path)
+    if named.name.lower().endswith(LVGL_SUFFIX):
+        return "LVGL"
     name = format_of_suffix(named.suffix)
+    if named.suffix.lower() == ".bin":
+        frame = "a plain .bin is a frame of clquant panel"
+        raise InvalidArgument(f"{str(named)!r}: {frame}; allowed for an LVGL image: {named.stem + LVGL_SUFFIX!r}")
     if name is None:
         raise InvalidArgument(f"{str(named)!r}: no picture format has the suffix {named.suffix!r}; try .png or .gif")
     return name

@@ -12,6 +12,11 @@ _OPEN_DISPLAY = "OpenDisplay's epaper-dithering"
 _BLACK, _WHITE, _RED, _YELLOW = "#000", "#fff", "#f00", "#ff0"
 _GREEN, _BLUE, _ORANGE = "#0f0", "#00f", "#ff8000"
 
+
+def _grays(levels: int) -> list[tuple[int, int, int]]:
+    return [(255 * i // (levels - 1),) * 3 for i in range(levels)]
+
+
 _ALL = (
     Panel(
         "mono",
@@ -20,6 +25,16 @@ _ALL = (
         gamut=0.0,
         source=f"estimate of {_OPEN_DISPLAY} for a 4.26-inch panel; 1 bit, 1 is white",
         size=(800, 480),
+    ),
+    *(
+        Panel(
+            f"gray{levels}",
+            Palette([(5 + 215 * i // (levels - 1),) * 3 for i in range(levels)], device=_grays(levels)),
+            bits=bits,
+            gamut=0.0,
+            source=f"even steps between the black and white of mono, not measured; {bits} bits, {levels - 1} is white",
+        )
+        for levels, bits in ((4, 2), (16, 4))
     ),
     Panel(
         "bwr",

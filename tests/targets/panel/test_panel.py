@@ -41,7 +41,7 @@ def test_planes_have_no_bit_where_there_is_ink() -> None:
         (lambda: pack_codes([1], 1), "allowed: .H, W. integers"),
         (lambda: pack_codes([[-1]], 8), "at least 0"),
         (lambda: pack_codes([[0.5]], 8), "allowed: .H, W. integers"),
-        (lambda: panel("kindle"), "name is 'kindle'; allowed: 'mono', 'bwr'"),
+        (lambda: panel("kindle"), "name is 'kindle'; allowed: 'mono', 'gray4'"),
         (lambda: panel("bwr").quantize(np.zeros((2, 2), np.uint8), tone=2), "tone is 2"),
         (lambda: panel("bwr").quantize(np.zeros((2, 2), np.uint8), gamut=-1), "gamut is -1"),
         (
@@ -183,3 +183,31 @@ def test_only_pictures_of_the_panel_are_packed() -> None:
             call(np.zeros((2, 3), np.uint8))
         with pytest.raises(runtime.InvalidArgument, match="picture has 2 colours; allowed: one in the 6 of 'spectra6'"):
             call(other)
+
+
+@pytest.mark.parametrize(("name", "bits"), [("gray4", 2), ("gray16", 4)])
+def test_gray_panels_pack_a_ramp_from_black_on(name: str, bits: int, tmp_path: pathlib.Path) -> None:
+    levels = 1 << bits
+    ramp = np.array([[255 * i // (levels - 1) for i in range(levels)]] * 2, np.uint8)
+    PIL.Image.fromarray(ramp).save(tmp_path / "a.png")
+    call = ["panel", str(tmp_path / "a.png"), "--panel", name, "-q", "-o", str(tmp_path / "a.bin")]
+    assert main([*call, "--size", f"{levels}x2"]) == 0
+    assert (tmp_path / "a.bin").read_bytes() == pack_codes(np.arange(levels)[None].repeat(2, axis=0), bits)
+    assert main([*call, "--size", f"2x{levels}", "--rotate", "90"]) == 0
+    assert (tmp_path / "a.bin").read_bytes() == pack_codes(np.arange(levels)[:, None].repeat(2, axis=1), bits)
+
+
+def test_halftones_are_fitted_as_frames_are(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pixels = np.random.default_rng(3).integers(0, 256, (20, 31, 3), np.uint8)
+    PIL.Image.fromarray(pixels).save(tmp_path / "a.png")
+    out = tmp_path / "b.png"
+    for way in ("contain", "cover", "stretch"):
+        PIL.Image.fromarray(fitted(pixels, (24, 16), way)).save(tmp_path / "fitted.png")
+        call = ["halftone", str(tmp_path / "a.png"), "--gray", "-q", "-o", str(out), "--size", "24x16", "--fit", way]
+        assert main(call) == 0
+        assert main(["halftone", str(tmp_path / "fitted.png"), "--gray", "-q", "-o", str(tmp_path / "c.png")]) == 0
+        assert out.read_bytes() == (tmp_path / "c.png").read_bytes()
+    assert main(["halftone", str(tmp_path / "a.png"), "--fit", "cover", "-o", str(out)]) == 2
+    assert "--fit is given without --size" in capsys.readouterr().err
+    assert main(["halftone", str(tmp_path / "a.png"), "-o", str(tmp_path / "b.bin")]) == 2
+    assert "a plain .bin is a frame of clquant panel" in capsys.readouterr().err

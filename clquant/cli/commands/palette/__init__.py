@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
         return films.animate(_options(args), places.inputs)
     for _, each in pairs if args.lvgl is not None and writes else ():
         if loading.is_zarr(str(each)) or kind_of(str(each)) not in SMALL_DISPLAYS:
-            raise InvalidArgument(f"--lvgl goes with .c, .h and .bin, not {each!r}")
+            raise InvalidArgument(f"--lvgl goes with .c, .h and .lvgl.bin, not {each!r}")
     if not pairs:
         return 0
     palette_options.check_bands(args, pairs)

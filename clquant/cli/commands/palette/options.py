@@ -119,7 +119,7 @@ def _add_writing(group: argparse._ArgumentGroup) -> None:
         "faster, 8 %% more bytes (default: medium)"
     )
     option(group, "--effort", text, choices=EFFORTS, default="medium")
-    text = ".c, .h: an image of this version of LVGL instead of plain arrays; .bin: of this version (default: 9)"
+    text = ".c, .h: an image of this version of LVGL instead of plain arrays; .lvgl.bin: of this version (default: 9)"
     option(group, "--lvgl", text, type=int, choices=LVGL_VERSIONS)
     text = (
         ".tif, .zarr: host memory for pixels, which are read and written in parts (default: 512MiB); Python, the "
