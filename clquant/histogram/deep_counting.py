@@ -14,11 +14,9 @@ from clquant.histogram.counts import CLEAR, PARTIAL
 from clquant.histogram.merging import MAX_NARROW, HostCounts, checked_total, codes_of, summed
 from clquant.histogram.portions import portions
 from clquant.images import Picture
-from clquant.runtime import Buffer, Scope, Session
+from clquant.runtime import Buffer, Scope, Session, bound
 
 NOTES = 3
-# Pixels of a band, so that the table's 8 bytes a slot, of at least two slots a pixel, stay small.
-MAX_BAND = 1 << 22
 # Neighbouring pixels that one work-item counts.
 _RUN, _RUN_ON_CPUS = 16, 1 << 10
 _SLOTS_PER_PIXEL = 2
@@ -53,7 +51,7 @@ def _parts(session: Session, pictures: Sequence[Picture]) -> Iterator[HostCounts
     if any(picture.channels == 1 for picture in pictures):
         yield _levels(session, pictures)
     # Slots are up to twice as many as asked for, of 4 bytes in each of two buffers.
-    most = min(MAX_BAND, session.limits.max_alloc // (8 * _SLOTS_PER_PIXEL))
+    most = min(bound("deep_counting.band"), session.limits.max_alloc // (8 * _SLOTS_PER_PIXEL))
     with session.scope() as outer:
         notes, before = outer.zeros(4 * NOTES), 0
         for scope, picture, count, pixels in _bands(session, pictures, False, most):

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.kmeans.points import GROUP, Points
-from clquant.runtime import LocalMemory, PreparedLaunch, Readback, Scope, Session
+from clquant.runtime import LocalMemory, PreparedLaunch, Readback, Scope, Session, bound
 
 Int = npt.NDArray[np.int64]
 
@@ -27,8 +27,6 @@ BOXES_PER_CUT, FEW_BOXES = 8, 64
 # Rounds that are queued before the host looks whether any box was left to cut: so many more than if all boxes were cut
 # alike, then so many at a time.
 MORE_ROUNDS, NEXT_ROUNDS = 4, 4
-# Most boxes of a round.
-MOST_CHOSEN = 1 << 12
 
 
 class _Cutter:
@@ -37,7 +35,7 @@ class _Cutter:
     def __init__(self, session: Session, scope: Scope, points: Points, wanted: int, rule: str) -> None:
         self._session, self._scope, self._dims, self._rule = session, scope, points.space.dims, rule
         self._program = session.program("kmeans/box_cut.cl", DIMS=self._dims, **points.weight_constants)
-        self._most_chosen = min(wanted, MOST_CHOSEN)
+        self._most_chosen = min(wanted, bound("box_cut.chosen"))
         n, most = points.n, min(2 * points.n - 1, BOXES_PER_CUT * wanted + FEW_BOXES)
         numbers = {"n": n, "wanted": wanted, "most": most, "most_chosen": self._most_chosen}
         sizes = {"records": 16 * n, "orders": 8 * self._dims * n, "state": 4 * STATE_WORDS, "chosen": 4 * most}

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.color.spaces import Space
+from clquant.runtime import bound
 
 Colors = npt.NDArray[np.uint8]
 Int = npt.NDArray[np.int64]
@@ -24,7 +25,6 @@ Int = npt.NDArray[np.int64]
 GRAYS = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 3, axis=1)
 # Comparing all pairs of more colours takes longer than k-means.
 MAX_MERGE_COLORS = 2048
-_CHUNK = 1 << 12
 # The relative error that a float64 estimate of a cost may have.
 _SLACK = 1e-9
 
@@ -95,8 +95,8 @@ def merged_pair(colors: Colors, weights: npt.NDArray[np.unsignedinteger], space:
     order = np.argsort(ward, kind="stable")
     best = (np.iinfo(np.int64).max, -1)
     entry = colors[:1]
-    for at in range(0, len(order), _CHUNK):
-        pairs = order[at : at + _CHUNK]
+    for at in range(0, len(order), bound("exact.pairs")):
+        pairs = order[at : at + bound("exact.pairs")]
         if ward[pairs[0]] * (1 - _SLACK) > best[0]:
             break
         i, j = first[pairs], second[pairs]

@@ -16,12 +16,11 @@ import numpy.typing as npt
 from clquant.color.display import DisplayFormat, nearest_displayable
 from clquant.color.values import as_rgba
 from clquant.kmeans.lloyd import Lloyd
+from clquant.runtime import bound
 
 Colors = npt.NDArray[np.uint8]
 Int = npt.NDArray[np.int64]
 
-# Distances of cells to entries that are looked at for swaps; with more, there are none.
-_MOST_DISTANCES = 1 << 25
 # Alpha values with the same highest bits share a cell; how many bits these are.
 _ALPHA_BITS = 3
 # Cells whose distances the second cache holds.
@@ -65,7 +64,7 @@ class RestrictedLloyd:
         colors[:pinned] = self._pinned[:, : colors.shape[1]]
         best, inertia = self._settled(colors, max_iter)
         swaps = len(best) - pinned
-        few = len(best) * len(self._cell_colors) <= _MOST_DISTANCES
+        few = len(best) * len(self._cell_colors) <= bound("restricted.distances")
         while few and swaps and self.steps < max_iter:
             tried, swaps = self._swapped(best, swaps)
             if swaps:

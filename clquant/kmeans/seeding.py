@@ -16,7 +16,7 @@ from clquant.histogram.counts import ColorCounts
 from clquant.kmeans.lloyd import Lloyd, LloydSets
 from clquant.kmeans.points import GROUP, Points, points_program, stride_of
 from clquant.kmeans.swaps import swap_centers
-from clquant.runtime import Buffer, LocalMemory, Scope, Session, philox4x32, seed_key
+from clquant.runtime import Buffer, LocalMemory, Scope, Session, bound, philox4x32, seed_key
 
 BLOCK = 128
 SEED_ROUNDS = 16
@@ -27,7 +27,6 @@ SWAP_STEPS = 6
 SKETCH_STEPS = 32
 # The coarse sketch has at least this many points per center; a picture with fewer colours is its own sketch.
 SKETCH_POINTS = 128
-MIN_SKETCH = 1 << 14
 SKETCH_LEVELS = (5, 6, 7)
 # Grids whose occupied cells `count_groups` of `cl/kmeans/points.cl` counts at once.
 MAX_LEVELS = 4
@@ -107,7 +106,7 @@ class Sketcher:
     def sketches(self, k: int) -> Iterator[Points]:
         """Sketch by the coarsest grid with enough points for k centers, then by the finest; none of few points."""
         # The finest has to have clearly fewer than all points. Each sketch is queued when it is asked for.
-        least = max(SKETCH_POINTS * k, MIN_SKETCH)
+        least = max(SKETCH_POINTS * k, bound("seeding.sketch"))
         if self._points.n < least:
             return
         enough = False

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from clquant.color.spaces import Space
 from clquant.mapping.candidates_lanes import int4
-from clquant.runtime import Buffer, Kernel, Limits, LocalMemory, Scope, Session
+from clquant.runtime import Buffer, Kernel, Limits, LocalMemory, Scope, Session, bound
 
 # From this many comparisons on cells are half as long: where both cost the same on an NVIDIA H200.
 FINER_PAYS = 1 << 37
@@ -25,8 +25,6 @@ FINER_PAYS = 1 << 37
 DEEP_FINER_PAYS_ON_CPUS = 1 << 31
 # Cells of the grid that a fine grid's lists are made from are 4 times as long.
 PARENT_STEP = 2
-# Candidates of a whole grid, 2 bytes each, beyond which a coarser grid is taken.
-MOST_CANDIDATES = 1 << 26
 # Most work-items that list a cell's candidates, and how many of the parent's each should have to look at.
 CELL_GROUP = 256
 ENTRIES_PER_ITEM = 4
@@ -144,7 +142,7 @@ class CandidateLister:
         )
         launch(fill=np.int32(0), starts=counts, list=counts)
         ends = np.cumsum(session.download(counts, total, np.uint32), dtype=np.uint64)
-        if ends[-1] > MOST_CANDIDATES or 2 * int(ends[-1]) > session.limits.max_alloc:
+        if ends[-1] > bound("candidates.whole") or 2 * int(ends[-1]) > session.limits.max_alloc:
             return None
         starts = self._scope.copy_of(np.concatenate([[0], ends]).astype(np.uint32))
         entries = self._scope.empty(2 * int(ends[-1]))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from clquant.color.palette import Palette
 from clquant.color.spaces import Space
-from clquant.runtime import Buffer, Scope, Session
+from clquant.runtime import Buffer, Scope, Session, bound
 
 LANES = 8
 # From MANY_COLORS on, cells are half as long if alpha is no axis. PARENT_STEPS coarser grids are made
@@ -24,8 +24,6 @@ MANY_COLORS = 1024
 PARENT_STEPS = 3
 # Coordinates are below 2^12, so this shift puts them all into one cell.
 WHOLE_SHIFT = 12
-# Blocks of a whole grid beyond which a coarser one is taken.
-MOST_BLOCKS = 1 << 21
 
 
 def int4(values: tuple[int, ...]) -> npt.NDArray[np.int32]:
@@ -88,7 +86,7 @@ class LaneGrid:
         launch(fill=np.int32(0), starts=counts, lists=self._blocks)
         ends = np.cumsum(session.download(counts, total, np.uint32), dtype=np.uint64)
         nbytes = 2 * LANES * self._planes * int(ends[-1])
-        if ends[-1] > MOST_BLOCKS or nbytes > session.limits.max_alloc:
+        if ends[-1] > bound("candidates_lanes.whole") or nbytes > session.limits.max_alloc:
             return False
         starts: Buffer = self._scope.copy_of(np.concatenate([[0], ends[:-1]]).astype(np.uint32))
         blocks: Buffer = self._scope.empty(nbytes)

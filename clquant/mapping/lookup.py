@@ -12,12 +12,10 @@ import numpy.typing as npt
 from clquant import flow
 from clquant.color.palette import Palette
 from clquant.images import Picture
-from clquant.runtime import Array, Buffer, CommandQueue, Scope, Session
+from clquant.runtime import Array, Buffer, CommandQueue, Scope, Session, bound
 
 INDEX_TYPES = {1: "uchar", 2: "ushort"}
 PIXELS_PER_ITEM = 4
-# Fewer indices on the host are looked up there before a kernel could be queued.
-FEWEST_SENT = 1 << 15
 
 
 class ColorLookup:
@@ -61,6 +59,6 @@ class Looked(flow.Map):
 
 def applied(chosen: Any, palette: Palette, queue: CommandQueue | None) -> Any:
     """Return the colours (H, W, 3 or 4) uint8 of indices (H, W) of the palette's dtype; on the device like these."""
-    if not isinstance(chosen, Array) and chosen.size < FEWEST_SENT:
+    if not isinstance(chosen, Array) and chosen.size < bound("lookup.host"):
         return np.take(palette.colors, chosen, axis=0)
     return flow.run(Looked(palette), chosen, queue=queue)

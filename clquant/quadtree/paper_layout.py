@@ -14,10 +14,10 @@ from clquant.quadtree.geometry import MAX_CHANNELS, grid, grid_pixels, paper_pos
 from clquant.quadtree.leaf_list import LeafList
 from clquant.quadtree.levels import INSIDE, Levels, deviations
 from clquant.quadtree.subtree import StoredWords, Subtree
+from clquant.runtime import bound
 
 EXACT_LEVELS = 12  # levels whose nodes have fewer than 2^24 pixels, so that n squares - sum^2 fits a word
 DEVICE_SHARE = 8  # of the device's memory, for records that are there at once
-BAND_BYTES = 1 << 28  # of records that are there at once if not all are
 ITEM_NODES = 16  # nodes per work-item, as in the kernel file
 GROUP = 64
 
@@ -105,7 +105,7 @@ class PaperLayout:
         if whole is not None:
             launch(0, count, whole, begin * record_bytes)
             return
-        most = min(BAND_BYTES, session.limits.max_alloc) // record_bytes // ITEM_NODES * ITEM_NODES
+        most = min(bound("paper_layout.band"), session.limits.max_alloc) // record_bytes // ITEM_NODES * ITEM_NODES
         for first in range(0, count, most):
             with session.scope() as scope:
                 nodes = min(most, count - first)

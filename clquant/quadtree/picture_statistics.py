@@ -17,9 +17,9 @@ from clquant.quadtree.assembly import Decomposition, TreeJob, decompose
 from clquant.quadtree.geometry import MAX_CHANNELS, grid_pixels
 from clquant.quadtree.leaf_list import LeafList
 from clquant.quadtree.levels import INSIDE, Kinds, Level, Words, unpack
+from clquant.runtime import bound
 
 Pixels = npt.NDArray[np.uint8]
-BYTES_PER_THREAD = 1 << 24  # that a thread copies: fewer take longer to hand over
 LONG_LIST = 8  # a list of leaves is long from an eighth of the picture's bytes on
 MAX_THREADS = 8  # which keep memory busy
 
@@ -33,7 +33,7 @@ class OwnPixels:
             self._pixels = picture.on_host(session)
             return
         self._pixels = np.empty(picture.array.shape, np.uint8)
-        threads = min(picture.array.nbytes // BYTES_PER_THREAD, MAX_THREADS, os.cpu_count() or 1)
+        threads = min(picture.array.nbytes // bound("picture_statistics.thread"), MAX_THREADS, os.cpu_count() or 1)
         if threads < 2:
             self._pixels[...] = picture.array
             return

@@ -14,11 +14,10 @@ from clquant.color.space_tables import TO_LMS, linear_table
 from clquant.images import ImageLike, lazy
 from clquant.quality.definitions import Float, Numbers, blurred, gaussian, rounded
 from clquant.quality.pair import Pair
-from clquant.runtime import CommandQueue, InvalidArgument
+from clquant.runtime import CommandQueue, InvalidArgument, bound
 
 FORMULAS = ("ciede2000", "oklab")
 WINDOW_SIGMAS = 10 / 3  # radius of the blur's window: 5 pixels for the default
-BAND_PIXELS = 1 << 14  # of a thread's band, few enough for caches
 LIGHT_SCALE = 1 << 30
 DECIMALS = 9  # of coordinates, so that grays have no hue
 
@@ -115,7 +114,7 @@ def _mean_difference(pair: Pair, formula: str, window: Float, queue: CommandQueu
     """Mean difference of a pair of pictures behind a blur with a window of odd length."""
     params.choice("formula", formula, FORMULAS)
     reach, end = len(window) // 2, 0
-    step, sums = max(1, BAND_PIXELS // pair.first.width), list[float]()
+    step, sums = max(1, bound("differences.band") // pair.first.width), list[float]()
     for pictures in pair.bands(queue, 2 * reach):
         begin, height = max(end - 2 * reach, 0), len(pictures[0])
         end = begin + height

@@ -14,12 +14,10 @@ import numpy.typing as npt
 from clquant import images
 from clquant.images import Picture
 from clquant.palette.host_clusters import stretches
-from clquant.runtime import Buffer, Scope, Session, philox4x32, seed_key
+from clquant.runtime import Buffer, Scope, Session, bound, philox4x32, seed_key
 
 Weights = npt.NDArray[np.unsignedinteger]
 
-# Most pixels that are learned from in all; if there are more, tiles are drawn at random.
-MOST_PIXELS = 1 << 20
 TILE = 64
 # With weights, tiles have this side, and there are as many as hold the pixels to learn from, at least FEWEST_WEIGHTED.
 WEIGHTED_TILE, FEWEST_WEIGHTED = 32, 64
@@ -65,12 +63,12 @@ def uneven(weights: list[Weights] | None) -> list[Weights] | None:
 
 
 def parts_of(pictures: Sequence[Picture], seed: int) -> list[Part]:
-    """Return whole pictures up to `MOST_PIXELS` pixels together, else tiles drawn by position."""
+    """Return whole pictures up to `atlas.pixels` pixels together, else tiles drawn by position."""
     pixels = np.cumsum([picture.pixels for picture in pictures])
     total = int(pixels[-1])
-    if total <= MOST_PIXELS:
+    if total <= bound("atlas.pixels"):
         return [Part(picture, 0, 0, picture.height, picture.width) for picture in pictures]
-    words = _words(MOST_PIXELS // (TILE * TILE), seed)
+    words = _words(bound("atlas.pixels") // (TILE * TILE), seed)
     found = []
     for at, word in zip(stretches(total, words[:, 0]), words[:, 1], strict=True):
         number = int(np.searchsorted(pixels, at, side="right"))
@@ -84,7 +82,7 @@ def parts_of(pictures: Sequence[Picture], seed: int) -> list[Part]:
 
 def weighted_parts(session: Session, pictures: Sequence[Picture], seed: int, weights: Sequence[Weights]) -> list[Part]:
     """Draw tiles, equal ones included, with middles in proportion to (H, W) integer weights."""
-    pixels = min(sum(picture.pixels for picture in pictures), MOST_PIXELS)
+    pixels = min(sum(picture.pixels for picture in pictures), bound("atlas.pixels"))
     count = max(pixels // (WEIGHTED_TILE * WEIGHTED_TILE), FEWEST_WEIGHTED)
     mask = [weight > 0 for weight in weights]
     on_host = [images.read(p.on_host(session)) if p.on_device else p for p in pictures]

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from clquant import IndexedImage
 from clquant.color.formats import parallel, png
 from clquant.runtime import InvalidArgument
+from tests.lowering import lower
 
 
 def opened(data: bytes) -> PIL.Image.Image:
@@ -72,11 +73,11 @@ def test_rows_packed_in_parts_make_one_file(kind, rng, monkeypatch):
     }
     rgba = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 4, axis=1)
     whole = png.indexed(made[kind], rgba)
-    monkeypatch.setattr(png, "_BAND_BYTES", 5000)
+    lower(monkeypatch, png__band=5000)
     for cores in (1, 3):
         monkeypatch.setattr(parallel, "cores", lambda count=cores: count)
         assert png.indexed(made[kind], rgba) == whole
-    monkeypatch.setattr(png, "_CHUNK_BYTES", 500)
+    lower(monkeypatch, png__chunk=500)
     cut = png.indexed(made[kind], rgba)
     data = [body for name, body in chunks(cut) if name == b"IDAT"]
     assert max(map(len, data)) <= 500

@@ -12,6 +12,7 @@ from clquant.color.formats import sixel
 from clquant.palette import engine
 from clquant.palette.sixel import shown_palette
 from clquant.runtime import InvalidArgument
+from tests.lowering import lower
 from tests.reference.sixel import decode, encode
 
 
@@ -41,7 +42,7 @@ def test_decodes_to_the_shown_colors(height, width, count, alpha, seed):
 )
 @pytest.mark.parametrize("part_pixels", [1, 1 << 17])
 def test_equals_the_reference(height, width, repeat, part_pixels, rng, monkeypatch):
-    monkeypatch.setattr(sixel, "_PART_PIXELS", part_pixels)
+    lower(monkeypatch, sixel__part=part_pixels)
     rgba = rng.integers(0, 256, (19, 4), dtype=np.uint8)
     rgba[:3, 3] = 0
     indices = rng.integers(0, 19, (height, -(-width // repeat)), dtype=np.uint8).repeat(repeat, axis=1)[:, :width]

@@ -20,6 +20,7 @@ from hypothesis import given, settings
 import clquant
 from clquant.dask import MismatchError, decompressed, executor, histogram, opened, verify
 from clquant.palette.engine import predict, transform
+from tests.lowering import lower
 
 SIX = clquant.Palette([(0, 0, 0), (255, 255, 255), (0, 160, 0), (0, 0, 255), (255, 0, 0), (90, 90, 90)])
 
@@ -198,7 +199,7 @@ def test_files_of_lazy_pictures_are_those_of_the_whole(picture: Any, channels: i
 @pytest.mark.parametrize("pixels", [1 << 24, 1])
 def test_side_match_and_decoding_by_bands(picture: Any, tmp_path: Any, monkeypatch: Any, pixels: int) -> None:
     monkeypatch.setattr("clquant.vq.container.writing.PIXELS_AT_ONCE", pixels)
-    monkeypatch.setattr("clquant.vq.coding.bands._MOST_BLOCKS", 400)
+    lower(monkeypatch, bands__blocks=400)
     whole = picture[..., 0].copy()
     codec = clquant.VQCodec(16, (2, 3), state_size=4, tolerance=90.0, refine=0, max_iter=2).fit(whole)
     data = codec.compress(whole)

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 import clquant
 from clquant import ColorHistogram, images
-from clquant.histogram import deep_counting, file, merging
+from clquant.histogram import file, merging
 from clquant.histogram.counting import count_colors
 from clquant.histogram.merging import HostCounts
 from clquant.runtime import CommandQueue, InvalidArgument, open_session
+from tests.lowering import lower
 
 ANY = settings(max_examples=20)
 
@@ -70,7 +71,7 @@ def test_any_cutting_in_any_order(queue: CommandQueue, seed: int, channels: int 
 
 
 def test_bands(queue: CommandQueue, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deep_counting, "MAX_BAND", 64)
+    lower(monkeypatch, deep_counting__band=64)
     pictures = [picture(rng, (13, 9, 3)), picture(rng, (5, 100, 4)), picture(rng, (7, 8))]
     assert found(ColorHistogram.of(pictures, queue=queue)) == expected(pictures)
 
@@ -142,7 +143,7 @@ def test_8_bit_values_in_16_bits_are_warned_of() -> None:
 
 def test_memory_bounds_colours(queue: CommandQueue, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     """More colours than a 48th of the bytes are refused before they are kept; as many, however often, are counted."""
-    monkeypatch.setattr(deep_counting, "MAX_BAND", 1 << 12)
+    lower(monkeypatch, deep_counting__band=1 << 12)
     most = (1 << 20) // 48
     colors = np.arange(most, dtype=np.uint16).repeat(3).reshape(1, most, 3)
     few = np.concatenate([colors] * 4)

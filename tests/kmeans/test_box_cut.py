@@ -12,6 +12,7 @@ from clquant.color import spaces
 from clquant.kmeans import box_cut
 from clquant.kmeans.box_cut import box_centers
 from clquant.kmeans.points import Points
+from tests.lowering import lower
 from tests.reference import boxes as reference
 
 RULES = pytest.mark.parametrize("rule", ["median-cut", "wu"])
@@ -61,7 +62,7 @@ def test_boxes_that_do_not_fit_or_come_late_are_cut_all_the_same(queue, rng, rul
     monkeypatch.setattr(box_cut, "BOXES_PER_CUT", 1)
     monkeypatch.setattr(box_cut, "FEW_BOXES", 1)
     assert_equal(queue, points, weights, 40, rule)
-    monkeypatch.setattr(box_cut, "MOST_CHOSEN", 3)
+    lower(monkeypatch, box_cut__chosen=3)
     assert_equal(queue, points, weights, 40, rule)
 
 

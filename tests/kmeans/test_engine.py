@@ -20,6 +20,7 @@ from clquant.kmeans.seeding import (
     SWAP_STEPS,
 )
 from tests.kmeans.test_lloyd import photo, picture
+from tests.lowering import lower
 from tests.reference import boxes as boxes_reference
 from tests.reference import counting as counting_reference
 from tests.reference import kmeans as reference
@@ -32,7 +33,7 @@ ANY = settings(max_examples=8)
 @pytest.fixture
 def small_sketches(monkeypatch):
     """Sketches of small pictures too, so that the reference stays quick."""
-    monkeypatch.setattr(seeding, "MIN_SKETCH", 16)
+    lower(monkeypatch, seeding__sketch=16)
 
 
 def expected_palette(pixels, k, seed=0, max_iter=100, tol=1e-4, swap_rounds=24):
@@ -45,7 +46,7 @@ def expected_palette(pixels, k, seed=0, max_iter=100, tol=1e-4, swap_rounds=24):
     where = space.coordinates(colors).astype(np.int64) * scale
     codes = colors if partial else colors[:, :3]
     sketches = [reference.sketch(where, weights, codes, level) for level in SKETCH_LEVELS]
-    least = max(SKETCH_POINTS * k, seeding.MIN_SKETCH)
+    least = max(SKETCH_POINTS * k, runtime.bound("seeding.sketch"))
     enough = [s for s in sketches if len(where) >= least <= len(s[0])]
     start, mass = enough[0] if enough else (where, weights)
     rounds = swap_rounds if k >= 2 else 0

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from clquant import ColorHistogram, KMeansPalette
 from clquant.color import spaces
-from clquant.kmeans import exact
 from clquant.kmeans.params import INITS
+from tests.lowering import lower
 from tests.reference import exact as reference
 
 ANY = settings(max_examples=25)
@@ -83,7 +83,7 @@ def test_with_one_colour_too_many_the_best_pair_shares_an_entry(queue, seed, n):
 @pytest.mark.parametrize("name", spaces.NAMES)
 @pytest.mark.parametrize("channels", [3, 4])
 def test_no_other_pair_is_better(queue, rng, name, channels, monkeypatch):
-    monkeypatch.setattr(exact, "_CHUNK", 16)
+    lower(monkeypatch, exact__pairs=16)
     colors = rng.integers(1, 256, (20, channels), dtype=np.uint8)
     weights = rng.integers(1, 60, 20)
     partial = bool((colors[:, 3:] < 255).any())

@@ -11,8 +11,8 @@ from clquant import ColorHistogram, KMeansPalette, Palette
 from clquant.color import spaces
 from clquant.color.display import DISPLAY_FORMATS, nearest_displayable
 from clquant.color.palette import without
-from clquant.kmeans import restricted
 from clquant.runtime import InvalidArgument
+from tests.lowering import lower
 
 
 def are_displayable(colors, name):
@@ -114,5 +114,5 @@ def test_swaps_that_gain_nothing_are_undone(queue, rng, monkeypatch):
     learner = KMeansPalette(60, color_format="rgb332", queue=queue)
     swapped = learner.fit(image).inertia_
     assert swapped == squared_error(image, learner.palette_.colors)
-    monkeypatch.setattr(restricted, "_MOST_DISTANCES", 0)
+    lower(monkeypatch, restricted__distances=0)
     assert swapped < learner.fit(image).inertia_

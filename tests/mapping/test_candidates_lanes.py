@@ -8,6 +8,7 @@ import pytest
 from clquant import OrderedDither, Palette, runtime
 from clquant.mapping import candidates_lanes, search
 from clquant.palette import engine
+from tests.lowering import lower
 
 DITHERS = (
     None,
@@ -85,7 +86,7 @@ def test_small_limits_change_nothing(queue, rng, variant, limit, monkeypatch):
 @pytest.mark.parametrize("most", [1, 300, 5000])
 @pytest.mark.parametrize("many", [2, 1 << 17])
 def test_lists_too_long_give_a_coarser_grid(queue, rng, variant, most, many, monkeypatch):
-    monkeypatch.setattr(candidates_lanes, "MOST_BLOCKS", most)
+    lower(monkeypatch, candidates_lanes__whole=most)
     monkeypatch.setattr(candidates_lanes, "MANY_COLORS", many)
     image = smooth(rng, 64, 64, 3)
     palette = Palette(np.concatenate([rng.integers(100, 110, (600, 3)), rng.integers(0, 256, (90, 3))]))

@@ -32,6 +32,7 @@ from clquant.runtime import (
     release_memory,
 )
 from clquant.runtime.profiling import profile
+from tests.lowering import lower
 from tests.reference.palette_map import nearest
 
 
@@ -128,7 +129,7 @@ def test_lists_too_long_give_a_coarser_grid_or_none(queue, rng, monkeypatch):
     space = spaces.space("srgb", False)
     expected = nearest(pixels, palette, space)
     for most in (1, 3000, 300000):
-        monkeypatch.setattr(candidates, "MOST_CANDIDATES", most)
+        lower(monkeypatch, candidates__whole=most)
         assert np.array_equal(mapped(queue, pixels, palette, space, True), expected)
 
 

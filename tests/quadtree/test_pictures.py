@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from clquant import runtime
-from clquant.quadtree import Quadtree, QuadtreeBuilder, paper_layout, picture_statistics
+from clquant.quadtree import Quadtree, QuadtreeBuilder, paper_layout
 from clquant.quadtree.levels import FORK, LEAF
+from tests.lowering import lower
 from tests.quadtree.test_builder import METHODS, patches
 
 SHAPES = [(53, 70, 3), (64, 64, 1), (1, 1, 3), (130, 40, 4)]
@@ -65,7 +66,7 @@ def test_the_complete_array_in_place_by_one_copy_and_in_bands(queue, rng, monkey
     monkeypatch.setattr(runtime.HostResult, "in_place", staticmethod(lambda *_: False))
     made.append(tree.to_array().tobytes())
     monkeypatch.setattr(paper_layout, "DEVICE_SHARE", 1 << 50)
-    monkeypatch.setattr(paper_layout, "BAND_BYTES", 100_000)
+    lower(monkeypatch, paper_layout__band=100_000)
     made.append(tree.to_array().tobytes())
     assert set(made) == {paper_layout.complete_array(tree.levels, 3).tobytes()}
 
@@ -82,7 +83,7 @@ def test_pieces_of_what_a_device_has_no_room_for(queue, rng, monkeypatch):
     tree = QuadtreeBuilder(queue=queue).build(image)
     ink = (1, 2, 3)
     expected = tree.render(), tree.outline(color=ink), tree.outline(image), tree.squared_error(), tree.counts()
-    monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=70000")
+    lower(monkeypatch, max_alloc=70000)
     runtime.release_memory()
     found = tree.render(), tree.outline(color=ink), tree.outline(image), tree.squared_error(), tree.counts()
     for one, other in zip(found, expected, strict=True):
@@ -118,7 +119,7 @@ def test_outlines_on_pictures_of_all_channels(queue, rng, channels):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_statistics_are_of_the_picture_as_it_was(queue, rng, method, monkeypatch):
-    monkeypatch.setattr(picture_statistics, "BYTES_PER_THREAD", 1000)
+    lower(monkeypatch, picture_statistics__thread=1000)
     image = patches(rng, 90, 40, 3)
     expected = QuadtreeBuilder(queue=queue, method=method).build(image.copy())
     tree = QuadtreeBuilder(queue=queue, method=method).build(image)

@@ -11,6 +11,7 @@ import pytest
 from benchmarks import harness
 from clquant import quality, runtime
 from clquant.quality import definitions, differences, similarity, visual
+from tests.lowering import lower
 from tests.reference import quality as reference
 
 MEASURES = (
@@ -168,7 +169,7 @@ def test_device_arrays_and_pictures_in_bands_give_the_same(queue, rng, measure, 
     assert measure(*views) == expected
     for name in ("BAND_BYTES", "CPU_BAND_BYTES"):
         monkeypatch.setattr(similarity, name, 16 * 33 * 7)
-    monkeypatch.setattr(differences, "BAND_PIXELS", 33 * 7)
+    lower(monkeypatch, differences__band=33 * 7)
     assert measure(first, second, queue=queue) == expected
 
 

@@ -18,6 +18,7 @@ from clquant.quality import visual_error
 from clquant.runtime import InvalidArgument, StoppedError, force_variant, open_session
 from clquant.spatial import atlas, solve
 from clquant.spatial.statistics import Statistics, statistics
+from tests.lowering import lower
 from tests.reference import search as search_reference
 from tests.reference import spatial as reference
 from tests.reference.halftone import as_rgba
@@ -130,7 +131,7 @@ def test_few_colors_grays_and_tiny_images(queue, rng):
 
 @pytest.mark.full
 def test_large_pictures_are_learned_from_tiles(queue, rng, monkeypatch):
-    monkeypatch.setattr(atlas, "MOST_PIXELS", 1 << 12)
+    lower(monkeypatch, atlas__pixels=1 << 12)
     monkeypatch.setattr(atlas, "TILE", 16)
     pictures = [rng.integers(0, 256, shape, dtype=np.uint8) for shape in ((100, 90, 3), (9, 300), (70, 80, 4))]
     read_pictures = [read(picture) for picture in pictures]

@@ -26,6 +26,7 @@ from clquant.runtime import (
 from clquant.vq import clvq_info
 from clquant.vq.coding.bands import BandLayout, CodedBand
 from clquant.vq.container import clvq_format
+from tests.lowering import lower
 
 Bytes = npt.NDArray[np.uint8]
 DATA = pathlib.Path(__file__).parents[1] / "data"
@@ -65,10 +66,7 @@ def test_decompress_gives_the_decoded_picture(state_size: int, channels: int, em
 @pytest.fixture
 def small_bands(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bands of few rows, coded one at a time."""
-    monkeypatch.setattr("clquant.vq.coding.bands._BAND_BLOCKS", 60)
-    monkeypatch.setattr("clquant.vq.coding.bands._LEAST_ROWS", 4)
-    monkeypatch.setattr("clquant.vq.container.writing._REPORTED_BLOCKS", 1)
-    monkeypatch.setattr("clquant.vq.container.writing._SMALL_PICTURE", 0)
+    lower(monkeypatch, bands__narrow=60, bands__rows=4, writing__reported=1, writing__small=0)
 
 
 @pytest.mark.usefixtures("small_bands")

@@ -14,6 +14,7 @@ from clquant import VQCodec, clvq_info, runtime
 from clquant.runtime import FormatError
 from clquant.training.search import index_dtype
 from clquant.vq.coding.repeats import Repeater, Repeats
+from tests.lowering import lower
 
 
 def repeated(rng: np.random.Generator, rows: int, columns: int, most: int, size: int = 40) -> npt.NDArray[Any]:
@@ -43,7 +44,7 @@ def test_bytes_that_tell_no_repeats(data: bytes) -> None:
 
 
 def test_what_repeats_is_found(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clquant.vq.coding.repeats._COMPARED", 100)
+    lower(monkeypatch, repeats__compared=100)
     for _ in range(20):
         table = repeated(rng, int(rng.integers(1, 6)), int(rng.integers(1, 40)), 30)
         found = Repeats.of(table)
@@ -78,7 +79,7 @@ def test_the_device_writes_whole_tables(queue: Any, rng: np.random.Generator) ->
 def test_pictures_with_repeats_come_back(
     queue: Any, rng: np.random.Generator, block: tuple[int, int], channels: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clquant.vq.container.reading._CHUNK_BLOCKS", 500)
+    lower(monkeypatch, reading__blocks=500)
     codec = VQCodec(40, block, queue=queue)
     codec.codebook_ = rng.integers(0, 256, (40, *block) + ((channels,) if channels > 1 else ()), np.uint8)
     table = repeated(rng, 9, 11, 12)

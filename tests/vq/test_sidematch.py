@@ -14,6 +14,7 @@ from clquant.runtime import InvalidArgument
 from clquant.training.blocks import BlockShape
 from clquant.vq.coding.contexts import PRESET, Contexts, Model
 from clquant.vq.coding.sidematch import SideMatch
+from tests.lowering import lower
 from tests.reference import clvq as clvq_reference
 from tests.reference import vq as reference
 
@@ -95,8 +96,7 @@ def test_on_a_simulator_too(queue: Any, rng: np.random.Generator) -> None:
 def test_files_do_not_depend_on_the_device(
     queue: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, state_size: int
 ) -> None:
-    monkeypatch.setattr("clquant.vq.coding.bands._BAND_BLOCKS", 65)
-    monkeypatch.setattr("clquant.vq.coding.bands._LEAST_ROWS", 6)
+    lower(monkeypatch, bands__narrow=65, bands__rows=6)
     image = smooth(rng, 142, 39, 1)
     codec = VQCodec(8, queue=queue, state_size=state_size, tolerance=600.0)
     codec.codebook_ = rng.integers(40, 210, (8, 4, 4), np.uint8)
@@ -104,7 +104,7 @@ def test_files_do_not_depend_on_the_device(
     assert clvq_info(data).bands == 6
     picture = codec.decompress(data)
     on_device = pyopencl.array.to_device(queue, image)
-    monkeypatch.setenv("CLQUANT_LIMITS", "work_group=2,max_alloc=20000")
+    lower(monkeypatch, work_group=2, max_alloc=20000)
     seen: list[int] = []
     assert codec.compress(image, progress=lambda done, _: seen.append(done)) == codec.compress(on_device) == data
     assert seen == sorted(seen)

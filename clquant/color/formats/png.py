@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.color.formats import parallel
-from clquant.runtime import InvalidArgument, InvalidType
+from clquant.runtime import InvalidArgument, InvalidType, bound
 
 libdeflate: Any = None
 with contextlib.suppress(ImportError):
@@ -34,10 +34,6 @@ OPTIONS = frozenset({"effort", "dpi", "icc_profile"})
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 GRAY, RGB, INDEXED, RGBA = 0, 2, 3, 6  # kinds of pixels
 _METRES_PER_INCH = 0.0254
-# Most bytes of an IDAT chunk; PNG allows 2^31 - 1.
-_CHUNK_BYTES = 1 << 30
-# Bytes of rows that a thread packs and filters at a time.
-_BAND_BYTES = 1 << 20
 
 # A picture up to this many bytes is its own sample; a larger one is sampled by strips of rows over its height.
 _WHOLE_SAMPLE_BYTES = 1 << 17
@@ -98,7 +94,7 @@ class _Layout:
     def data(self) -> bytes:
         """Pack and filter all rows, in threads."""
         height = len(self.pixels)
-        count = min(-(-height * self.row_bytes // _BAND_BYTES), height)
+        count = min(-(-height * self.row_bytes // bound("png.band")), height)
         edges = [height * number // count for number in range(count + 1)]
         return b"".join(parallel.in_threads(lambda i: self.bytes_of(edges[i], edges[i + 1]), count))
 
@@ -175,7 +171,7 @@ class RowWriter:
         """Write the next rows, (n, W, C)."""
         layout = _Layout(np.concatenate([self._above, rows]), 8, filtered=True)
         first, count = len(self._above), len(layout.pixels) - len(self._above)
-        bands = -(-count * layout.row_bytes // _BAND_BYTES)
+        bands = -(-count * layout.row_bytes // bound("png.band"))
         edges = [first + count * number // bands for number in range(bands + 1)]
         for data in parallel.in_threads(lambda i: layout.bytes_of(edges[i], edges[i + 1]), bands):
             self._put(self._deflate.compress(data))
@@ -199,7 +195,7 @@ def _file(
         raise InvalidArgument(f"a PNG is at most {MAX_SIDE} pixels wide and high; this picture is {width}x{height}")
     layout, data = _encoded(pixels, depth, fixed_depth, effort)
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, layout.depth, kind, 0, 0, 0))
-    stream = [chunk(b"IDAT", data[at : at + _CHUNK_BYTES]) for at in range(0, len(data), _CHUNK_BYTES)]
+    stream = [chunk(b"IDAT", data[at : at + bound("png.chunk")]) for at in range(0, len(data), bound("png.chunk"))]
     return b"".join([SIGNATURE, header, about, *chunks, *stream, chunk(b"IEND", b"")])
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.color.formats import parallel
-from clquant.runtime import InvalidArgument
+from clquant.runtime import InvalidArgument, bound
 
 MAX_REGISTERS = 256
 BAND_ROWS = 6
@@ -23,7 +23,6 @@ _BEGIN = b"\x1bP0;1;0q"  # parameter 2: pixels that are not drawn keep what they
 _END = b"\x1b\\"
 # A run shorter than this is not longer when written out.
 _SHORTEST_RUN = 4
-_PART_PIXELS = 1 << 20  # of fewer, threads wait for each other more than they work
 
 Integers = npt.NDArray[np.int64]
 
@@ -52,7 +51,7 @@ def encode(indices: npt.NDArray[np.unsignedinteger[Any]], rgba: npt.NDArray[np.u
     values = registers(rgba)
     head = b'"1;1;%d;%d' % (width, height)
     colors = [b"#%d;2;%d;%d;%d" % (color, *values[color]) for color in used]
-    rows = max(_PART_PIXELS // (BAND_ROWS * width), 1) * BAND_ROWS
+    rows = max(bound("sixel.part") // (BAND_ROWS * width), 1) * BAND_ROWS
 
     def band(number: int) -> bytes:
         return _bands(indices[number * rows : (number + 1) * rows], drawn)

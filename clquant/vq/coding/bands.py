@@ -9,15 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Buffer, Program, Scope, Session, Variant
+from clquant.runtime import Buffer, Program, Scope, Session, Variant, bound
 from clquant.training.search import Table, index_dtype, index_type
 from clquant.vq.coding.contexts import ContextTables
 from clquant.vq.coding.streams import Words, join_streams, sent_streams
 
 MAX_LANES = 32
-_LEAST_ROWS = 32  # of a band, whose first row has no neighbours above
-_BAND_BLOCKS = 1 << 15  # of bands of narrow pictures
-_MOST_BLOCKS = 1 << 20
 _LANE_BLOCKS = 1 << 11  # a lane costs about three bytes
 _GROUPS_OF_LANES = "group"
 _PAIRS_KNOWN, _PAIRS_FOUND = 1, 2  # as in cl/vq/coding/band_model.h
@@ -39,8 +36,8 @@ class BandLayout:
     @functools.cached_property
     def rows(self) -> int:
         """Rows of every band but the last, which may have fewer."""
-        wanted = max(_LEAST_ROWS, -(-_BAND_BLOCKS // self.columns))
-        most = min(wanted, max(1, _MOST_BLOCKS // self.columns), self.table_rows)
+        wanted = max(bound("bands.rows"), -(-bound("bands.narrow") // self.columns))
+        most = min(wanted, max(1, bound("bands.blocks") // self.columns), self.table_rows)
         count = -(-self.table_rows // most)
         return -(-self.table_rows // count)
 

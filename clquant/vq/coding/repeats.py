@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Buffer, FormatError, Scope, Session
+from clquant.runtime import Buffer, FormatError, Scope, Session, bound
 from clquant.training.search import Table, index_type
 
 MOST_BYTES_PER_LINE = 3  # of a row or column: their numbers are at most 2^20
 _LOOKED_AT = 16  # places of a line that are compared before all are
-_COMPARED = 1 << 22  # blocks at once, about
 _LEAST_SAVED = 64  # blocks for every byte that repeats take in a file
 _COLUMNS_OF_ITEM = 256  # of CPUs
 
@@ -113,7 +112,7 @@ def _first_lines(table: Table) -> Places:
     few = table[:, :: max(1, table.shape[1] // _LOOKED_AT)]
     alike = np.flatnonzero((few[1:] == few[:-1]).all(1)) + 1
     is_first = np.ones(len(table), bool)
-    for part in np.array_split(alike, 1 + len(alike) * table.shape[1] // _COMPARED):
+    for part in np.array_split(alike, 1 + len(alike) * table.shape[1] // bound("repeats.compared")):
         is_first[part] = (table[part] != table[part - 1]).any(1)
     return np.flatnonzero(is_first)
 

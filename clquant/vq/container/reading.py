@@ -22,6 +22,7 @@ from clquant.runtime import (
     NotFittedError,
     Progress,
     Session,
+    bound,
     cached_job,
     open_session,
 )
@@ -40,8 +41,6 @@ from clquant.vq.decode import Decoder
 
 if TYPE_CHECKING:
     from clquant.vq.codec import VQCodec
-
-_CHUNK_BLOCKS = 1 << 22  # of a whole table that are written at once where rows or columns repeat
 
 
 def read_picture(
@@ -108,7 +107,7 @@ class _Decoding:
                 return
             columns = repeats.table_shape[1]
             first_row, last = repeats.end_of(begin), repeats.end_of(end)
-            step = max(1, min(_CHUNK_BLOCKS // columns, last - first_row))
+            step = max(1, min(bound("reading.blocks") // columns, last - first_row))
             table = scope.empty(step * columns * wide)
             for row in range(first_row, last, step):
                 part = row, min(row + step, last)

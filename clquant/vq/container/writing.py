@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import flow, images
-from clquant.runtime import InvalidArgument, Progress, Session, open_session
+from clquant.runtime import InvalidArgument, Progress, Session, bound, open_session
 from clquant.training.blocks import BlockShape
 from clquant.training.search import Table
 from clquant.vq.coder import BlockCoder
@@ -26,9 +26,7 @@ from clquant.vq.container import clvq_format
 from clquant.vq.container.pipes import Sink, write_all
 
 _CHUNK_BLOCKS = 1 << 22  # that are coded at once
-_REPORTED_BLOCKS = 1 << 19  # likewise, if somebody listens or the device is a CPU
 _CHUNK_BYTES = 8  # a block, of the largest buffer beside its pixels
-_SMALL_PICTURE = 1 << 12  # up to this many blocks, the preset model is tried too
 _TRIED_PICTURE = 1 << 20  # up to this many blocks, repeats are tried against coding all
 
 # From a model and a table of indices to the table with likelier codewords.
@@ -127,7 +125,7 @@ class Compressor:
         layout, pixels, tried = BandLayout(*table.shape), header.coded_pixels(repeats), []
         with open_contexts(session, self.coder.rows, self.coder.shape, pixels, True) as contexts:
             models = [learn(session, contexts, table)]
-            if table.size <= _SMALL_PICTURE:
+            if table.size <= bound("writing.small"):
                 models.append(Model(PRESET, np.zeros_like(models[0].rarity)))
             for model in models:
                 mode, data = encode_model(session, model)
@@ -150,7 +148,7 @@ def chunks(
     """Half-open ranges of bands that are coded at once."""
     stop, limits = layout.count if end is None else end, session.limits
     own = layout.rows * layout.columns
-    wanted = _REPORTED_BLOCKS if reported or limits.is_cpu else _CHUNK_BLOCKS
+    wanted = bound("writing.reported") if reported or limits.is_cpu else _CHUNK_BLOCKS
     if limits.is_cpu and not reported:  # whose cores each take a band at a time
         wanted = min(max(wanted, 2 * limits.compute_units * own), _CHUNK_BLOCKS)
     count = max(1, min(wanted, limits.max_alloc // max(_CHUNK_BYTES, block.components)) // own)
