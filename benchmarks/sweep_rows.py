@@ -145,6 +145,8 @@ def learners(case: Case) -> Iterator[Row]:
 def maps(case: Case) -> Iterator[Row]:
     """Pictures of tiles: those of consoles, and pyramids of maps."""
     yield Row("TilePalettes.predict", "blue-noise", lambda: case.engine("TilePalettes").predict(case.rgb, "blue-noise"))
+    nes = [["black", "red", "white", "green"], ["black", "blue", "gray", "cyan"]]
+    yield Row("TilePalettes.with_palettes", "", lambda: clquant.TilePalettes.with_palettes(nes))
     numbers = functools.cache(lambda: case.engine("TilePalettes").predict(case.rgb))
     yield Row("TilePalettes.tile_numbers", "", lambda: case.engine("TilePalettes").tile_numbers(numbers()))
     make = functools.partial(SpatialPalette, queue=case.queue)

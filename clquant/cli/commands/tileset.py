@@ -42,6 +42,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--palettes --n-palettes P", "palettes (default: {default})", "everyday", made, type=int)
     most = common.default_of(made, "n_colors")
     common.add(parser, "colors", help="colours of each (default: %(default)s)", default=most)
+    text = "palettes to take instead of learning some, one each time: 'black,#f80' or a palette file"
+    option(parser, "--use COLORS", text, action="append")
     text = "side of a tile, or WIDTHxHEIGHT (default: 8); at most 256 pixels"
     option(parser, "--tile-size N", text, "everyday", default="8")
     text = (
@@ -67,7 +69,14 @@ def run(args: argparse.Namespace) -> int:
         places.one(args.map, "--map", (".csv",))
     queue = common.open_queue(args)
     how = common.parameters(args, clquant.TilePalettes) | {"tile_size": _side(args.tile_size), "queue": queue}
-    engine = clquant.TilePalettes(**how | {"shared_color": _shared(args.shared_color)})
+    if args.use is None:
+        engine = clquant.TilePalettes(**how | {"shared_color": _shared(args.shared_color)})
+    else:
+        learning = ["palettes", "colors", "shared_color", "color_format", "shared", "seed"]
+        common.refuse(args, learning, "with --use; allowed: without it")
+        how = {name: how[name] for name in ("tile_size", "color_space", "queue") if name in how}
+        engine = clquant.TilePalettes.with_palettes([given_palette("--use", one) for one in args.use], **how)
+        args.colors = len(engine.palettes_[0])
     if not pairs:
         return 0
 
@@ -83,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     def work(item: Item, loaded: Loaded) -> batch.Finish:
         picture = loaded.pixels
         with item.working() as progress:
-            if not args.shared:
+            if not args.shared and args.use is None:
                 engine.fit(picture, progress=progress)
             made = engine.quantize(picture, args.dither)
         error = palette.psnr(made.to_array(), picture, queue) if common.is_reported(args) else 0.0

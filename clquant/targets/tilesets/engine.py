@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 
 from clquant import flow, images, params
 from clquant.color.indexed import IndexedImage
-from clquant.color.palette import Palette
+from clquant.color.palette import Palette, as_palette
 from clquant.dithering.ordered import OrderedDither
 from clquant.dithering.registry import find_dither
 from clquant.dithering.threshold_maps import ORDERED
@@ -17,7 +18,16 @@ from clquant.estimator import Estimator
 from clquant.images import ImageLike, Picture, buffer_of, device_arrays, materialize, read_many
 from clquant.mapping.lookup import applied
 from clquant.palette import engine
-from clquant.runtime import Array, CommandQueue, InvalidArgument, Progress, ProgressCallback, Session, open_session
+from clquant.runtime import (
+    Array,
+    CommandQueue,
+    InvalidArgument,
+    InvalidType,
+    Progress,
+    ProgressCallback,
+    Session,
+    open_session,
+)
 from clquant.targets.tilesets.fit import TileFit
 from clquant.targets.tilesets.packing import OPAQUE_ALPHA, kept_colors
 from clquant.targets.tilesets.params import TileParams
@@ -109,6 +119,48 @@ class TilePalettes(Estimator):
         self.swap_rounds = swap_rounds
         self.random_state = random_state
         self.queue = queue
+
+    @classmethod
+    def with_palettes(
+        cls,
+        palettes: Sequence[Any],
+        *,
+        tile_size: Any = 8,
+        color_space: str = "srgb",
+        queue: CommandQueue | None = None,
+    ) -> TilePalettes:
+        """An engine of given palettes, which needs no `fit`: each tile takes the one of the least error.
+
+        Parameters
+        ----------
+        palettes : list or tuple of palettes
+            1 to 256 of 2 to 256 opaque colours; the first of all may have alpha 0. Shorter ones repeat their last.
+        tile_size, color_space, queue
+            The constructor's.
+
+        Returns
+        -------
+        TilePalettes
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            If a palette is none, or not allowed.
+        """
+        if not isinstance(palettes, list | tuple):
+            raise InvalidType(f"palettes is {params.shown(palettes)}; allowed: a list or tuple of palettes")
+        each = [as_palette(palette, f"palettes[{i}]").rgba() for i, palette in enumerate(palettes)]
+        engine = cls(
+            len(each), max(map(len, each), default=0), tile_size=tile_size, color_space=color_space, queue=queue
+        )
+        TileParams.of(engine)
+        colors = np.stack([np.pad(one, ((0, engine.n_colors - len(one)), (0, 0)), mode="edge") for one in each])
+        firsts = set(colors[:, 0, 3].tolist())
+        if firsts not in ({0}, {255}) or (colors[:, 1:, 3] < 255).any():
+            raise InvalidArgument("palettes have alpha; allowed: opaque colours, after a first one of alpha 0 in all")
+        engine.palettes_ = [Palette(one if firsts == {0} else one[:, :3]) for one in colors]
+        engine.palette_ = Palette(np.concatenate([palette.colors for palette in engine.palettes_]))
+        return engine
 
     def fit(self, images: Any, y: Any = None, *, progress: ProgressCallback | None = None) -> TilePalettes:  # noqa: ARG002
         """Learn palettes for the tiles of one image, or of several together.
@@ -206,8 +258,7 @@ class TilePalettes(Estimator):
         numbers = np.kron(self.tile_numbers(found), np.ones(given.side, found.dtype))[: picture.height, : picture.width]
         pixels = picture.on_host(session)
         if picture.channels == 4:
-            pixels = pixels.copy()
-            pixels[..., 3] = np.where(pixels[..., 3] < OPAQUE_ALPHA, 0, 255)
+            pixels = np.dstack([pixels[..., :3], np.where(pixels[..., 3:] < OPAQUE_ALPHA, 0, 255).astype(np.uint8)])
         for number, palette in enumerate(self.palettes_):
             mine = numbers == number
             if mine.any():

@@ -8,7 +8,7 @@ import pytest
 from clquant import KMeansPalette, OrderedDither, TilePalettes, runtime
 from clquant.color import spaces
 from clquant.color.display import DISPLAY_FORMATS
-from clquant.runtime import InvalidArgument, NotFittedError, StoppedError, open_session
+from clquant.runtime import ClquantError, InvalidArgument, NotFittedError, StoppedError, open_session
 from clquant.targets.tilesets import fit as tiles_fit
 from clquant.targets.tilesets.packing import packed_sets
 from tests.reference import tilesets as reference
@@ -227,3 +227,28 @@ def test_what_is_too_early_or_stopped(sample):
         TilePalettes(3, 4).fit(small(sample), progress=lambda *_: False)
     with pytest.raises(InvalidArgument, match=r"^dither is 'leaky'; allowed for tiles: None, 'blue-noise', "):
         TilePalettes(2, 4, swap_rounds=0).fit(small(sample)).predict(small(sample), "leaky")
+
+
+def test_given_palettes(rng):
+    image = rng.integers(0, 256, (19, 24, 3), dtype=np.uint8)
+    given = [["black", "red", "#fff", "#080"], ["#404040", "blue", "#888", "#0ff"], ["black", "#ff0"]]
+    engine = TilePalettes.with_palettes(given)
+    indices = engine.predict(image)
+    colors = [palette.colors.astype(int) for palette in engine.palettes_]
+    assert [len(one) for one in colors] == [4, 4, 4]
+    assert colors[2].tolist() == [[0, 0, 0], *[[255, 255, 0]] * 3]
+    for y in range(0, 19, 8):
+        for x in range(0, 24, 8):
+            tile = image[y : y + 8, x : x + 8].reshape(-1, 3).astype(int)
+            far = [((tile[:, None] - one) ** 2).sum(axis=2) for one in colors]
+            best = int(np.argmin([one.min(axis=1).sum() for one in far]))
+            want = far[best].argmin(axis=1) + 4 * best
+            assert np.array_equal(indices[y : y + 8, x : x + 8].ravel(), want)
+    for wrong, words in (
+        ([], "n_palettes is 0"),
+        (5, "palettes is 5; allowed: a list"),
+        ([["#f008", "red"]], "palettes have alpha"),
+        ([["transparent", "red"], ["red", "blue"]], "palettes have alpha"),
+    ):
+        with pytest.raises(ClquantError, match=words):
+            TilePalettes.with_palettes(wrong)
