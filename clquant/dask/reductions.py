@@ -18,7 +18,7 @@ from clquant import images as pictures
 from clquant.dask.chunks import checked, origins_of, placed
 from clquant.dask.files import portions
 from clquant.dask.sums import merged
-from clquant.dask.work import client, held, named, workers
+from clquant.dask.work import client, cluster_errors, held, named, workers
 from clquant.flow.threads import numbered
 from clquant.images.collections import Later, expanded
 from clquant.runtime import CommandQueue, InvalidArgument, Progress, open_session
@@ -27,6 +27,7 @@ from clquant.runtime import CommandQueue, InvalidArgument, Progress, open_sessio
 MOST_AT_ONCE = 1 << 28
 
 
+@cluster_errors()
 def reduce(
     job: flow.Reduce, images: Any, queue: CommandQueue | None, report: Progress, argument: str = "images"
 ) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from dask import compute, delayed
 
-from clquant.dask.work import client, release
+from clquant.dask.work import client, cluster_errors, release
 from clquant.runtime import Progress
 
 MERGED_AT_ONCE = 8
@@ -33,6 +33,7 @@ def tree(merge: Merge, states: Sequence[Any]) -> Any:
     return few[0] if len(few) == 1 else later(few)
 
 
+@cluster_errors()
 def merged(last: Merge, merge: Merge, tasks: Sequence[Any], report: Progress) -> Any:
     """Merge the values of delayed tasks or futures in a tree; return `last` of the remaining few."""
     cluster, total = client(), len(tasks) + 1

@@ -15,7 +15,7 @@ from typing import Any
 from dask import compute, delayed, is_dask_collection, persist
 
 from clquant.dask.chunks import checked, placed
-from clquant.dask.work import client, held, named, release, wait, workers
+from clquant.dask.work import client, cluster_errors, held, named, release, wait, workers
 from clquant.flow.residents import Residents
 from clquant.runtime import Progress, QueueLike, open_session
 from clquant.training import training
@@ -35,6 +35,7 @@ class WorkerShares(Residents):
     the exchange of sums, and one worker has room, all blocks go there.
     """
 
+    @cluster_errors()
     def __init__(self, made: Sequence[Any], work: int = 0, nbytes: int = 0) -> None:
         super().__init__(MERGES)
         self._made = persist(*made)
@@ -72,6 +73,7 @@ class WorkerShares(Residents):
             for one in self._made:
                 release(held(one))
 
+    @cluster_errors()
     def train(self, plans: Sequence[training.Plan]) -> training.Trained | None:
         """Train where all blocks are, if that is one worker; None if they are shared out."""
         if self._cluster is None or len(self._shares) > 1:
@@ -79,6 +81,7 @@ class WorkerShares(Residents):
         found: training.Trained = self._cluster.submit(named(_train), self._shares[0], plans, pure=False).result()
         return found
 
+    @cluster_errors()
     def _answers(self, method: str, args: Sequence[Any]) -> Any:
         if self._cluster is None:
             return [getattr(self._shares[0], method)(*args)]
@@ -88,6 +91,7 @@ class WorkerShares(Residents):
             tasks = [self._cluster.submit(partial(functools.reduce, self._merges[method]), tasks, pure=False)]
         return self._cluster.gather(tasks)
 
+    @cluster_errors()
     def call_some(self, method: str, given: Mapping[int, Any]) -> Sequence[Any]:
         """See `Residents`."""
         if self._cluster is None:

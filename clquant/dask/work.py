@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -15,6 +16,24 @@ from clquant.runtime import ClquantError, DeviceError, DeviceMemoryError, defaul
 from clquant.runtime.transfer.staging import sharing_lanes
 
 MOMENT_S = 0.5
+# By their names, as `distributed` need not be there.
+_CLUSTER_ERRORS = {
+    "concurrent.futures._base.CancelledError",
+    "distributed.comm.core.CommClosedError",
+    "distributed.scheduler.KilledWorker",
+}
+
+
+@contextlib.contextmanager
+def cluster_errors() -> Iterator[None]:
+    """Make `DeviceError` of errors of a cluster that is gone, or that ended the work."""
+    try:
+        yield
+    except Exception as error:
+        names = {f"{kind.__module__}.{kind.__name__}" for kind in type(error).__mro__}
+        if not names & _CLUSTER_ERRORS:
+            raise
+        raise DeviceError(f"the Dask cluster is gone, or ended the work: {' '.join(str(error).split())}") from error
 
 
 def client() -> Any | None:
@@ -37,7 +56,8 @@ def workers() -> int:
 @lru_cache(1)
 def _count_workers(client_id: str, moment: int) -> int:  # noqa: ARG001
     cluster = client()
-    return 1 if cluster is None else max(len(cluster.scheduler_info(n_workers=-1)["workers"]), 1)
+    # A scheduler that is gone names none.
+    return 1 if cluster is None else max(len(cluster.scheduler_info(n_workers=-1).get("workers", ())), 1)
 
 
 def release(futures: Iterable[Any]) -> None:
@@ -56,6 +76,7 @@ def held(value: Any) -> list[Any]:
     return list(futures_of(value))
 
 
+@cluster_errors()
 def wait(futures: Sequence[Any]) -> None:
     """Wait for futures of the cluster; raise the first error among them."""
     from distributed import wait as wait_for
@@ -99,6 +120,7 @@ def at_place(place: str, work: Callable[..., Any], *args: Any) -> Any:
         raise
 
 
+@cluster_errors()
 def values(tasks: Sequence[Any]) -> list[Any]:
     """Compute delayed calls."""
     return list(compute(*tasks))

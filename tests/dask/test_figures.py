@@ -13,6 +13,7 @@ from hypothesis import given, settings
 
 import clquant
 from clquant import quality
+from clquant.dask.work import cluster_errors
 
 
 @pytest.fixture(autouse=True)
@@ -97,3 +98,15 @@ def test_gray_leaves_and_wrong_parameters() -> None:
     assert all(np.array_equal(lazy.compute()[name], whole[name]) for name in ("x", "y", "size", "mean"))
     with pytest.raises(clquant.InvalidArgument, match="min_size is 3"):
         clquant.QuadtreeBuilder(9, min_size=3).leaves(da.from_array(image, 40))
+
+
+def test_a_cluster_that_is_gone_is_an_error_of_devices() -> None:
+    from concurrent.futures import CancelledError
+
+    with (
+        pytest.raises(clquant.DeviceError, match=r"the Dask cluster is gone.*: lost"),
+        cluster_errors(),
+    ):
+        raise CancelledError("lost")
+    with pytest.raises(KeyError), cluster_errors():
+        raise KeyError("own")
