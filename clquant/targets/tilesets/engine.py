@@ -11,9 +11,6 @@ import numpy.typing as npt
 from clquant import flow, images, params
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
-from clquant.dithering.ordered import OrderedDither
-from clquant.dithering.registry import find_dither
-from clquant.dithering.threshold_maps import ORDERED
 from clquant.estimator import Estimator
 from clquant.images import ImageLike, Picture, buffer_of, device_arrays, materialize, read_many
 from clquant.mapping.lookup import applied
@@ -30,7 +27,7 @@ from clquant.runtime import (
 )
 from clquant.targets.tilesets.fit import TileFit
 from clquant.targets.tilesets.packing import OPAQUE_ALPHA, kept_colors
-from clquant.targets.tilesets.params import TileParams
+from clquant.targets.tilesets.params import TileParams, checked_dither
 from clquant.targets.tilesets.steps import Mapped, TileSteps
 
 Colors = npt.NDArray[np.uint8]
@@ -240,7 +237,7 @@ class TilePalettes(Estimator):
         """
         self._check_fitted("palettes_")
         given, report = TileParams.of(self), Progress(params.callback("progress", progress))
-        way = _checked_dither(dither)
+        way = checked_dither(dither)
         picture = images.read(image)
         session = open_session(self.queue, device_arrays([picture]))
         reserved = self.palette_.has_alpha
@@ -382,18 +379,6 @@ class TilePalettes(Estimator):
             raise InvalidArgument(f"picture is {params.shown(picture)}; allowed: an IndexedImage or indices (H, W)")
         rows, columns = TileParams.of(self).side
         return np.asarray(indices[::rows, ::columns] // len(self.palettes_[0]))
-
-
-def _checked_dither(dither: Any) -> Any:
-    if dither is None or dither is False:
-        return None
-    if not isinstance(dither, OrderedDither) and not (isinstance(dither, str) and dither in ORDERED):
-        names = ", ".join(map(repr, ORDERED))
-        raise InvalidArgument(
-            f"dither is {params.shown(dither)}; allowed for tiles: None, {names}, or an OrderedDither"
-        )
-    find_dither(dither)
-    return dither
 
 
 def _has_holes(session: Session, picture: Picture) -> bool:

@@ -13,6 +13,9 @@ from clquant.color import spaces
 from clquant.color.display import DisplayFormat, checked_format
 from clquant.color.palette import MOST_COLORS, checked_colors
 from clquant.color.spaces import Space
+from clquant.dithering.ordered import OrderedDither
+from clquant.dithering.registry import find_dither
+from clquant.dithering.threshold_maps import ORDERED
 from clquant.runtime import InvalidArgument
 
 if TYPE_CHECKING:
@@ -81,3 +84,15 @@ def _checked_shared(color: Any, display: DisplayFormat | None) -> tuple[npt.NDAr
         raise InvalidArgument(f"shared_color is {params.shown(color)}; allowed: an opaque colour, or one of alpha 0")
     rgb = colors[:, :3]
     return np.asarray((rgb if display is None else display.nearest(rgb))[0], np.uint8), alpha == 0
+
+
+def checked_dither(dither: Any) -> Any:
+    if dither is None or dither is False:
+        return None
+    if not isinstance(dither, OrderedDither) and not (isinstance(dither, str) and dither in ORDERED):
+        names = ", ".join(map(repr, ORDERED))
+        raise InvalidArgument(
+            f"dither is {params.shown(dither)}; allowed for tiles: None, {names}, or an OrderedDither"
+        )
+    find_dither(dither)
+    return dither
