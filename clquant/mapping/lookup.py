@@ -12,6 +12,7 @@ import numpy.typing as npt
 from clquant import flow
 from clquant.color.palette import Palette
 from clquant.images import Picture
+from clquant.images.dark_values import warned_once
 from clquant.runtime import Array, Buffer, CommandQueue, Scope, Session, bound
 
 INDEX_TYPES = {1: "uchar", 2: "ushort"}
@@ -61,4 +62,5 @@ def applied(chosen: Any, palette: Palette, queue: CommandQueue | None) -> Any:
     """Return the colours (H, W, 3 or 4) uint8 of indices (H, W) of the palette's dtype; on the device like these."""
     if not isinstance(chosen, Array) and chosen.size < bound("lookup.host"):
         return np.take(palette.colors, chosen, axis=0)
-    return flow.run(Looked(palette), chosen, queue=queue)
+    with warned_once(before=True):  # indices are no picture of 16 bits
+        return flow.run(Looked(palette), chosen, queue=queue)

@@ -92,7 +92,7 @@ def test_differing_bits_and_places(queue: CommandQueue, rng: np.random.Generator
 def test_narrowed_counts_are_those_of_the_narrowed_picture(
     queue: CommandQueue, rng: np.random.Generator, channels: int
 ) -> None:
-    pixels = rng.integers(0, 3000, (20, 30, channels)).astype(np.uint16)
+    pixels = rng.integers(0, 5000, (20, 30, channels)).astype(np.uint16)
     deep = ColorHistogram.of(pixels, queue=queue)
     plain = ColorHistogram.of(pixels, queue=queue, max_bits=8)
     session = open_session(queue)
