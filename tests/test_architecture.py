@@ -160,3 +160,39 @@ def test_references_import_nothing_that_they_check() -> None:
                 names = [f"{node.module}.{alias.name}" for alias in node.names]
             found += [f"{path.name}: {name}" for name in names if name.split(".")[0] == "clquant"]
     assert [one for one in found if not one.endswith("Error")] == []
+
+
+# Engines hold arithmetic and launches; where things lie is known to these rooms alone.
+ROOMS_OF_DATA = ("flow", "images", "dask", "cli", "runtime")
+WORDS_OF_DATA = re.compile(r"\b(lazy|is_lazy|dask|is_dask|executor|on_collections|is_read_in_parts)\b")
+
+
+def code_of(path: pathlib.Path) -> str:
+    """The code of a module without docstrings and comments."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)
+
+
+def test_engines_do_not_know_where_data_lies() -> None:
+    found = [
+        f"{path.relative_to(PACKAGE)}: {line.strip()}"
+        for path in modules()
+        if room_of(path) not in ROOMS_OF_DATA
+        for line in code_of(path).splitlines()
+        if WORDS_OF_DATA.search(line)
+    ]
+    assert found == ["__init__.py: from clquant.dask.executor import EXECUTOR"]
+
+
+def test_one_function_cuts_and_one_class_is_what_is_cut() -> None:
+    names: collections.Counter[str] = collections.Counter()
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                names[node.name] += 1
+    assert {name: names[name] for name in ("portions", "Portion", "Part", "Piece")} == {
+        "portions": 1, "Portion": 1, "Part": 0, "Piece": 0
+    }  # fmt: skip

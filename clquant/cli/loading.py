@@ -23,7 +23,7 @@ from clquant.cli.inputs import Pair, Source
 from clquant.cli.outputs import kind_of
 from clquant.color.formats.names import WITHOUT_ALPHA
 from clquant.color.values import WHITE, hex_texts, lay_over
-from clquant.images import decode, lazy, moving, picture_files, stores
+from clquant.images import decode, moving, picture_files, storage, stores
 from clquant.images.dark_values import warned_once
 from clquant.images.tiff import directories, geo
 from clquant.runtime import FileError, InvalidArgument
@@ -171,7 +171,7 @@ def _load(source: Source, keep_profile: bool, data: bytes | None, raster: geo.Ra
     """Load all bits of a picture."""
     is_lazy = data is None and not source.piped and (stores.is_store(source.path) or geo.is_geotiff(source.path))
     if raster is not None or is_lazy:
-        given: Any = source.path if raster is None else lazy.values_of(raster, ..., source.shown)
+        given: Any = source.path if raster is None else storage.values_of(raster, ..., source.shown)
         picture = images.read(given, argument=source.shown, max_bits=16).array
         place, lost = geo.place_tags(source.path), unkept_by_tiff(source.path)
         return Loaded(picture, None, None, 1, None, False, None, place, lost, name=str(source.relative))
@@ -270,7 +270,7 @@ def suffix_of(source: Source) -> str | None:
         return ".tif" if geo.is_installed() else None
     found = directories.first_directory(source.path) if is_tiff(source.path) else {}
     pixels = found.get(directories.WIDTH, 0) * found.get(directories.HEIGHT, 0)
-    return ".tif" if pixels > MOST_PIXELS_AT_ONCE and lazy.opened(source.path) is not None else None
+    return ".tif" if pixels > MOST_PIXELS_AT_ONCE and storage.open_path(source.path) is not None else None
 
 
 def is_banded(args: argparse.Namespace, pair: Pair) -> bool:
@@ -304,7 +304,7 @@ def picture(args: argparse.Namespace, source: Source) -> Any:
             return spread
         gray = partial(luma, background=behind)
         return spread.map_blocks(gray, chunks=(*spread.chunks[:2], (1,)), meta=np.empty((0, 0, 0), np.uint8))
-    opened: Any = raster if raster is not None or not is_gray else lazy.opened(source.path)
+    opened: Any = raster if raster is not None or not is_gray else storage.open_path(source.path)
     if not is_gray and opened is not None:
         return opened
     return source.path if opened is None or len(opened.shape) == 2 or opened.shape[2] == 1 else Gray(opened, behind)

@@ -20,7 +20,7 @@ MOST_AT_ONCE, TASKS_PER_WORKER = 32, 8
 WAITING = 3
 
 
-def portions(count: int) -> list[tuple[int, int]]:
+def share_files(count: int) -> list[tuple[int, int]]:
     """Return half-open ranges that divide `count` files among tasks."""
     share = max(1, min(MOST_AT_ONCE, count // (TASKS_PER_WORKER * workers())))
     return [(first, min(first + share, count)) for first in range(0, count, share)]
@@ -35,7 +35,7 @@ def fit_many(engine: Any, images: Any, *, progress: ProgressCallback | None = No
         found: list[Any] = engine.fit_many(list(images), progress=progress)
         return found
     work, paths, found = named(partial(_called, engine, "fit_many", {})), list(images), []
-    tasks = ((range(first, end), work, paths[first:end]) for first, end in portions(len(paths)))
+    tasks = ((range(first, end), work, paths[first:end]) for first, end in share_files(len(paths)))
     for palettes in _in_order(numbered, tasks):
         found += palettes
         report.report(len(found), len(images))

@@ -20,7 +20,7 @@ from clquant.dask.work import client, named, release, workers
 from clquant.flow.file_sinks import About
 from clquant.flow.result_files import writing
 from clquant.flow.sink import Sink
-from clquant.images import lazy
+from clquant.images import storage
 from clquant.params import shown
 from clquant.runtime import ClquantError, FileError, Progress
 
@@ -36,7 +36,7 @@ def opened(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path : path-like
-        A zarr, or a TIFF in tiles (see `clquant.images.lazy`), which every worker finds there.
+        A zarr, or a TIFF in tiles (see `clquant.images.storage`), which every worker finds there.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def opened(path: str | os.PathLike[str]) -> Any:
         If it is neither, or cannot be read.
     """
     name = os.path.abspath(os.fsdecode(path))
-    source = lazy.opened(name)
+    source = storage.open_path(name)
     if source is None:
         raise FileError(f"{shown(name)} is no picture that is read in parts; allowed: a zarr or a TIFF in tiles")
     stored = [*(getattr(source, "chunks", None) or ()), 1, 1]  # a GeoTIFF names rows alone
@@ -80,7 +80,7 @@ def _stored(path: str, place: tuple[slice, ...]) -> Any:
 
 @functools.lru_cache(8)
 def _source(path: str) -> Any:
-    return lazy.opened(path)
+    return storage.open_path(path)
 
 
 def here(array: Any, report: Progress) -> npt.NDArray[Any]:

@@ -16,7 +16,7 @@ from dask import compute, delayed, is_dask_collection
 from clquant import flow
 from clquant import images as pictures
 from clquant.dask.chunks import checked, origins_of, placed
-from clquant.dask.files import portions
+from clquant.dask.files import share_files
 from clquant.dask.sums import merged
 from clquant.dask.work import client, cluster_errors, held, named, workers
 from clquant.flow.threads import numbered
@@ -51,7 +51,7 @@ def reduce(
 
 
 def _state_of(job: flow.Reduce, image: Any) -> Any:
-    return flow.state_of(open_session(None), [pictures.read_parts(image, max_bits=16)], job, Progress(None))
+    return flow.state_of(open_session(None), [flow.open_picture(image, max_bits=16)], job, Progress(None))
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _groups(given: Sequence[Any], names: Sequence[str]) -> Iterator[_Group]:
         elif not isinstance(image, str | os.PathLike):
             yield _Group([image], numbers=[i])
     paths = [i for i, image in enumerate(given) if isinstance(image, str | os.PathLike)]
-    for first, end in portions(len(paths)):
+    for first, end in share_files(len(paths)):
         yield _Group([given[i] for i in paths[first:end]], numbers=paths[first:end])
 
 

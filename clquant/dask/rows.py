@@ -36,7 +36,7 @@ class WorkerRows(RowSource):
         check_rows(source)
         return cls(source, True)
 
-    def raw(self, first: int, end: int) -> npt.NDArray[Any]:  # noqa: ARG002
+    def fetch(self, first: int, end: int) -> npt.NDArray[Any]:  # noqa: ARG002
         """Refuse to bring rows here."""
         raise InvalidType("X is a Dask array, and all rows are needed in one process; allowed: X.compute()")
 

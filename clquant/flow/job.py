@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.images import Picture
-from clquant.images.lazy import MOST_SIDE
+from clquant.images.storage import MOST_SIDE
 from clquant.runtime import Buffer, Progress, Scope, Session
 
 
@@ -58,6 +58,12 @@ class Steps:
     unit: int = 1  # of progress, in a row of the result
     carried: tuple[Buffer, int] | None = None  # a scan's state, and its bytes
     value: Callable[[], Any] | None = None  # of a reduction whose steps return no state, that of all of them
+
+    def cutting(self, out_row_bytes: int = 0) -> dict[str, int]:
+        """Return how `Source.portions` cuts; `out_row_bytes` are those of the result for a row of pixels."""
+        row_bytes = max(self.row_bytes, out_row_bytes)
+        how = {"multiple": self.rows, "reach": self.reach, "row_bytes": row_bytes}
+        return how | {"least": self.least_rows, "most": self.most_rows}
 
 
 class Job:

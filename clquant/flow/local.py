@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,9 +10,10 @@ import numpy as np
 
 from clquant import images
 from clquant.flow.file_sinks import About
-from clquant.flow.job import Carried, Map, Portion, Reduce, Scan, Steps
+from clquant.flow.job import Carried, Map, Portion, Reduce, Scan
 from clquant.flow.result_files import writing
 from clquant.flow.sink import Sink, result_of
+from clquant.flow.source import PictureSource, common_portions, open_picture
 from clquant.images import ImageLike, Picture
 from clquant.runtime import (
     HostResult,
@@ -34,12 +34,12 @@ class Local:
     def map(self, job: Map, image: ImageLike, *, out: Any, about: About, memory: Any, report: Progress) -> Any:
         """Return a job's result: on the device for a device array, else on the host, or `out` with it."""
         with writing(out, about) as sink:
-            picture = images.read_parts(image, memory=memory, max_bits=job.max_bits, takes_rows=job.takes_rows)
+            picture = open_picture(image, memory=memory, max_bits=job.max_bits, takes_rows=job.takes_rows)
             return in_bands(open_session(self._queue, images.device_arrays([picture])), picture, job, report, sink=sink)
 
     def reduce(self, job: Reduce, image: ImageLike, *, memory: Any, report: Progress, argument: str) -> Any:
         """Return a reduction's value for an image."""
-        picture = images.read_parts(image, memory=memory, argument=argument, max_bits=job.max_bits)
+        picture = open_picture(image, memory=memory, argument=argument, max_bits=job.max_bits)
         session = open_session(self._queue, images.device_arrays([picture]))
         return job.finish(state_of(session, [picture], job, report))
 
@@ -56,17 +56,17 @@ def state_of(session: Session, pictures: Sequence[Picture], job: Reduce, report:
         same = len(pictures) == 2 and pictures[0] is pictures[1]
         sent = [one.send(session, scope) for one in pictures[: 1 if same else None]]
         with job.open(session, scope, sent[0]) as steps:
-            for first, last, row0, row1 in bands_of(session, sent, steps, 0):
+            for cut in common_portions(session, sent, **steps.cutting()):
                 for one in sent:
                     if one.sent is not None:
-                        one.sent.begin(last)  # of all, before any is waited for
+                        one.sent.begin(cut.last)  # of all, before any is waited for
                 with session.scope() as band:
-                    pixels = [one.upload(session, band, first, last) for one in sent]
+                    pixels = [one.upload(session, band, cut.first, cut.last) for one in sent]
                     others = tuple(pixels if same else pixels[1:])
-                    portion = Portion(sent[0], pixels[0], None, first, last, row0, row1, report, others)
+                    portion = Portion(sent[0], pixels[0], None, *cut.rows, report, others)
                     states.append(steps.step(session, band, portion))
                 states = states if steps.value is not None else [job.merge(states)]
-                report.report(row1, sent[0].height)
+                report.report(cut.row1, sent[0].height)
             return states[0] if steps.value is None else steps.value()
 
 
@@ -98,13 +98,15 @@ def in_bands(
             if carried is not None and carried.rows and steps.carried is not None:
                 session.write(steps.carried[0], carried.state)
             high, scale = job.block[0], job.scale
-            bands = bands_of(session, [picture], steps, -(-row_bytes * scale // high), sink is not None)
-            for number, (first, last, row0, row1) in enumerate(bands):
+            how = steps.cutting(-(-row_bytes * scale // high))
+            cuts = PictureSource(picture).portions(session, **how, whole=sink is not None)
+            for number, cut in enumerate(cuts):
+                first, last, row0, row1 = cut.rows
                 done = -(-row1 // high)
                 begin, end = row0 // high * scale, min(done * scale, shape[0])
                 if result.has(end) and not job.is_serial:
                     continue
-                part = report if steps.turns == 1 else report.part(number * steps.turns, len(bands) * steps.turns)
+                part = report if steps.turns == 1 else report.part(number * steps.turns, len(cuts) * steps.turns)
                 with session.scope() as band:
                     pixels, offset = picture.upload(session, band, first, last), 0
                     if steps.fills_reach and (first, last) != (row0, row1):
@@ -128,24 +130,3 @@ def check_side(picture: Picture, most: int = 1 << 30) -> None:
     """Refuse a picture of which a kernel cannot count a side's pixels."""
     if max(picture.height, picture.width) > most:
         raise InvalidArgument(f"image has {picture.height} x {picture.width} pixels; allowed: up to {most} per side")
-
-
-def bands_of(
-    session: Session, pictures: Sequence[Picture], steps: Steps, out_row_bytes: int, into_sink: bool = False
-) -> list[tuple[int, int, int, int]]:
-    """Cut a picture into bands (first, last, row0, row1): rows loaded, and those among them whose result counts."""
-    picture, rows, reach = pictures[0], steps.rows, steps.reach
-    height = picture.height
-    row_bytes = max(steps.row_bytes, out_row_bytes, picture.width * picture.pixel_bytes)
-    fit = min(session.limits.max_alloc // row_bytes, steps.most_rows)
-    fit = height if height <= fit else max((fit - 2 * reach) // rows * rows, rows)
-    part, lazy = height, False
-    for one in pictures:
-        part, lazy = min(part, one.parts(session, row_bytes, rows)[0][1]), lazy or one.lazy is not None
-    if not lazy:
-        part = fit if into_sink else max(part, steps.least_rows)
-    elif part < height:
-        part = max((part - 2 * reach) // rows * rows, rows)
-    high = min(fit, part)
-    pairs = itertools.pairwise([*range(0, height, high), height])
-    return [(max(row0 - reach, 0), min(row1 + reach, height), row0, row1) for row0, row1 in pairs]

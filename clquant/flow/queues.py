@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -12,11 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from clquant import images
 from clquant.flow.file_sinks import About
 from clquant.flow.job import Job, Map, Reduce
 from clquant.flow.local import Local, check_side, in_bands, state_of
 from clquant.flow.result_files import writing
+from clquant.flow.source import Cut, PictureSource, open_picture
 from clquant.images import ImageLike, Picture
 from clquant.runtime import (
     CommandQueue,
@@ -85,16 +84,6 @@ class QueueThreads:
             raise
 
 
-@dataclasses.dataclass(frozen=True)
-class Cut:
-    """Rows `row0` to `row1` - 1 of a picture, and those that decide their result."""
-
-    row0: int
-    row1: int
-    first: int
-    last: int
-
-
 class Several:
     """Runs jobs on several queues of this process: each takes the next portion of a picture when it is free.
 
@@ -106,7 +95,7 @@ class Several:
 
     def map(self, job: Map, image: ImageLike, *, out: Any, about: About, memory: Any, report: Progress) -> Any:
         """Return a job's result on the host, or `out` with it."""
-        picture = images.read_parts(image, memory=memory, max_bits=job.max_bits, takes_rows=job.takes_rows)
+        picture = open_picture(image, memory=memory, max_bits=job.max_bits, takes_rows=job.takes_rows)
         cuts = self._cuts(job, picture) if not job.is_serial and job.scale == 1 else []
         if len(cuts) < 2:
             return Local(self._queues).map(job, picture, out=out, about=about, memory=memory, report=report)
@@ -138,7 +127,7 @@ class Several:
 
     def reduce(self, job: Reduce, image: ImageLike, *, memory: Any, report: Progress, argument: str) -> Any:
         """Return a reduction's value for an image."""
-        picture = images.read_parts(image, memory=memory, argument=argument, max_bits=job.max_bits)
+        picture = open_picture(image, memory=memory, argument=argument, max_bits=job.max_bits)
         cuts = self._cuts(job, picture) if not job.halo else []
         if len(cuts) < 2:
             return Local(self._queues).reduce(job, picture, memory=memory, report=report, argument=argument)
@@ -159,18 +148,15 @@ class Several:
         multiple = math.lcm(job.grid, job.block[0] if isinstance(job, Map) else 1)
         least = min(open_session(queue).limits.shared_pixels for queue in self._queues)
         rows = max(-(-picture.height // (PORTIONS_EACH * len(self._queues))), -(-least // picture.width))
-        if picture.lazy is not None:
-            rows = min(rows, picture.lazy.rows_at_once(0, multiple) // (2 * len(self._queues)))
-        rows = max(-(-rows // multiple), 1) * multiple
-        ends = [*range(rows, picture.height, rows), picture.height]
-        return [Cut(end0, end, *job.around(end0, end, picture.height)) for end0, end in itertools.pairwise([0, *ends])]
+        cuts = PictureSource(picture).portions(None, multiple, most=-(-rows // multiple) * multiple)
+        return [Cut(cut.row0, cut.row1, *job.around(cut.row0, cut.row1, picture.height)) for cut in cuts]
 
     def _run(
         self, picture: Picture, cuts: Sequence[Cut], step: Callable[[CommandQueue, Cut, Picture], T], report: Progress
     ) -> Iterator[T]:
         """Yield what `step` makes of portions, in their order; each queue has one at work and one waiting."""
         with QueueThreads(self._queues) as threads:
-            free, more = list(range(len(threads))) * 2, enumerate(cuts)
+            free, more, source = list(range(len(threads))) * 2, enumerate(cuts), PictureSource(picture)
             running: dict[Future[T], tuple[int, int]] = {}
             found: dict[int, T] = {}
             try:
@@ -178,7 +164,10 @@ class Several:
                     while turn not in found:
                         for number, other in itertools.islice(more, len(free)):
                             place = free.pop(0)
-                            running[threads.submit(place, step, other, _part(picture, other))] = number, place
+                            running[threads.submit(place, step, other, source.part(other))] = (
+                                number,
+                                place,
+                            )
                         for future in wait(running, return_when=FIRST_COMPLETED).done:
                             number, place = running.pop(future)
                             found[number] = future.result()
@@ -188,14 +177,3 @@ class Several:
             finally:
                 for future in running:
                     future.cancel()
-
-
-def _part(picture: Picture, cut: Cut) -> Picture:
-    """The rows of a portion as a picture in memory."""
-    if picture.lazy is None:
-        assert picture.array is not None
-        array = picture.array[cut.first : cut.last]
-    else:
-        array = picture.lazy.rows(cut.first, cut.last)
-    origin = picture.origin[0] + cut.first, picture.origin[1]
-    return dataclasses.replace(picture, height=len(array), array=array, lazy=None, sent=None, origin=origin)

@@ -226,7 +226,7 @@ class PinwheelHalftoner(Estimator):
             With ``shape`` and ``__setitem__`` (NumPy, zarr, h5py), or the path of a ``.zarr`` or a ``.tif`` in tiles:
             gets the result; not for "bits" or device arrays.
         memory : int or str, optional
-            Host memory that a lazy image (see `clquant.images.lazy`) may take, such as ``"1 GiB"``; default 512 MiB.
+            Host memory that a lazy image (see `clquant.images.storage`) may take, such as ``"1 GiB"``; default 512 MiB.
         resume : bool
             With a ``.zarr`` path as `out`: keep what a job that is stopped has done, and go on with what an earlier one
             of the same image and parameters has kept.
@@ -252,8 +252,8 @@ class PinwheelHalftoner(Estimator):
         given: dict[str, Any] = {"queue": self.queue, "progress": progress}
         params.choice("color_space", self.color_space, spaces.NAMES)
         refinement_kernel(dpi, inches)
-        if passes and (out is not None or images.is_read_in_parts(image)):
-            raise runtime.InvalidArgument("refine is given with out or a lazy image; allowed: a picture in memory")
+        if passes and (out is not None or flow.is_stored(image)):
+            raise runtime.InvalidArgument("refine is given with out or an image in a store; allowed: one in memory")
         if kind == "bits" and self.palette is None:
             if out is not None:
                 raise runtime.InvalidArgument("out is given for output='bits'; allowed: 'values' and 'levels'")
@@ -284,7 +284,7 @@ class PinwheelHalftoner(Estimator):
 
     def _of_bits(self, image: ImageLike, memory: Any, max_bits: int) -> Any:
         """A picture that is read, or a Dask array, of which bits can be made."""
-        source = image if is_remote(image) else images.read_parts(image, memory=memory, max_bits=max_bits)
+        source = image if is_remote(image) else flow.open_picture(image, memory=memory, max_bits=max_bits)
         channels = source.channels if isinstance(source, Picture) else (*source.shape, 1)[2]
         if channels != 1 or self.levels != 2:
             raise runtime.InvalidArgument(

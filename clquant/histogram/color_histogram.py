@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
+from clquant.flow import PictureSource, open_picture
 from clquant.histogram import file
 from clquant.histogram.accumulation import Accumulator, with_opaque
 from clquant.histogram.counting import count_colors
 from clquant.histogram.deep_counting import deep_parts
 from clquant.histogram.device_table import DeviceTable
 from clquant.histogram.merging import Codes, HostCounts, checked_total, codes_of, colors_of, is_partial, merged, summed
-from clquant.images import Picture, files, lazy, materialize, pieces, read_parts, stores
+from clquant.images import Picture, files, materialize, memory_bytes, stores
 from clquant.images.batches import read_in_groups, session_of
 from clquant.images.decode import to_samples
 from clquant.images.folders import files_below
@@ -105,8 +106,8 @@ class ColorHistogram:
         progress : callable, optional
             Called with (done, total) images, of one lazy image with rows; returning False stops the job.
         memory : int or str, optional
-            Host memory for the rows of a lazy image (see `clquant.images.lazy`), such as ``"1 GiB"``, and as much again
-            for colours of 16 bits: a 48th of so many bytes. Without it there may be as many of these as there are.
+            Host memory for the rows of a lazy image (see `clquant.images.storage`), such as ``"1 GiB"``, and as much
+            again for colours of 16 bits: a 48th of so many bytes. Without it their number has no bound.
         max_bits : int
             16: pictures of 16 bits per value are counted by these. 8: by round(v / 257), which are far fewer colours.
 
@@ -129,7 +130,7 @@ class ColorHistogram:
         sources = _expanded(materialize(images))
         report = Progress(params.callback("progress", progress))
         session = session_of(queue, sources)
-        most = None if memory is None else lazy.memory_bytes(memory) // _MERGING_BYTES
+        most = None if memory is None else memory_bytes(memory) // _MERGING_BYTES
         counted, done = Accumulator(most), 0
         held = contextlib.ExitStack()
         table: DeviceTable | None = None
@@ -159,7 +160,7 @@ class ColorHistogram:
         def in_pieces(_: int, picture: Picture) -> None:
             nonlocal done
             rows = 0
-            for piece in pieces(picture):
+            for piece in PictureSource(picture).parts_in_memory():
                 count([piece], piece.height < picture.height)
                 rows += piece.height
                 if len(sources) == 1:
@@ -171,10 +172,10 @@ class ColorHistogram:
                 report.report(done, len(sources))
 
         def read_one(source: Any, argument: str) -> Picture:
-            return read_parts(source, memory=memory, argument=argument, max_bits=bits)
+            return open_picture(source, memory=memory, argument=argument, max_bits=bits)
 
         with held:
-            read_in_groups(sources, lambda picture: picture.lazy is None, together, in_pieces, read_one)
+            read_in_groups(sources, lambda picture: picture.store is None, together, in_pieces, read_one)
             opaque = None if table is None else table.counted()
         rest = counted.result()
         return cls._from(rest if opaque is None else with_opaque(rest, opaque))

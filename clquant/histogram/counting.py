@@ -16,10 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from clquant.flow import PictureSource
 from clquant.histogram.bins import CELL_BINS, CELLS, CODES, NOTES, Bins
+from clquant.histogram.count_groups import CountGroup, count_groups
 from clquant.histogram.counts import PARTIAL, ColorCounts
 from clquant.histogram.merging import MAX_NARROW, OPAQUE_CELLS, HostCounts, checked_total, merged
-from clquant.histogram.portions import Portion, portions
 from clquant.histogram.runs import Partition, RunCounter, starts_of
 from clquant.histogram.weights import total_weight
 from clquant.images import Picture, sent_together
@@ -61,7 +62,7 @@ def count_colors(
     weights: Sequence[npt.NDArray[np.unsignedinteger]] | None = None,
 ) -> ColorCounts:
     """Count the colours of pictures of 1, 3 or 4 channels, with integer (H, W) weights; `scope` owns the result."""
-    parts = list(portions(session, pictures, weights, MAX_NARROW))
+    parts = list(count_groups(session, pictures, weights, MAX_NARROW))
     if len(parts) == 1:
         with session.scope() as own:
             sent = sent_together(session, own, parts[0].pictures)
@@ -70,7 +71,7 @@ def count_colors(
     return merged([_on_host(session, part) for part in parts]).upload(scope)
 
 
-def _on_host(session: Session, portion: Portion) -> HostCounts:
+def _on_host(session: Session, portion: CountGroup) -> HostCounts:
     with session.scope() as scope:
         counted = _Counter(session, scope, portion.pictures, portion.weights).count()
         return HostCounts.of(session, counted).shifted(portion.shift)
@@ -124,7 +125,8 @@ class _Counter:
         """Run a kernel over all pixels; it adds to its results, so parts of pictures may come in any order."""
         session, weight_bytes = self._session, 0 if self._weights is None else 4
         for i, picture in enumerate(self._pictures):
-            for row0, row1 in picture.parts(session, picture.width * weight_bytes):
+            for cut in PictureSource(picture).portions(session, row_bytes=picture.width * weight_bytes):
+                row0, row1 = cut.row0, cut.row1
                 with session.scope() as band:
                     pixels = picture.upload(session, band, row0, row1)
                     weights = notes

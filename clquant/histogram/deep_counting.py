@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from clquant.histogram.count_groups import count_groups
 from clquant.histogram.counts import CLEAR, PARTIAL
 from clquant.histogram.merging import MAX_NARROW, HostCounts, checked_total, codes_of, summed
-from clquant.histogram.portions import portions
 from clquant.images import Picture
 from clquant.runtime import Buffer, Scope, Session, bound
 
@@ -30,7 +30,7 @@ def deep_parts(session: Session, pictures: Sequence[Picture]) -> Iterator[HostCo
     The last part says what alpha there is.
     """
     checked_total(sum(p.pixels for p in pictures))
-    for portion in portions(session, pictures, None, MAX_NARROW):
+    for portion in count_groups(session, pictures, None, MAX_NARROW):
         yield from _parts(session, portion.pictures)
 
 

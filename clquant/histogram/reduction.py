@@ -10,7 +10,7 @@ from typing import Any
 from clquant import flow
 from clquant.histogram.color_histogram import ColorHistogram, counts_of, histogram_of, together
 from clquant.histogram.device_counts import DeviceCounts, added, can_add, counted
-from clquant.images import Picture, read_parts
+from clquant.images import Picture
 from clquant.images.batches import read_in_groups
 from clquant.runtime import DeviceMemoryError, open_session
 
@@ -34,9 +34,9 @@ class Colors(flow.Reduce):
             found.append(ColorHistogram.of([picture]))
 
         def read_one(image: Any, argument: str) -> Picture:
-            return read_parts(image, argument=argument, max_bits=self.max_bits)
+            return flow.open_picture(image, argument=argument, max_bits=self.max_bits)
 
-        read_in_groups(images, lambda picture: picture.lazy is None and picture.bits == 8, count, alone, read_one)
+        read_in_groups(images, lambda picture: picture.store is None and picture.bits == 8, count, alone, read_one)
         return self.merge(found)
 
     def merge(self, states: Sequence[Counts]) -> Counts:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from clquant.flow import PictureSource
 from clquant.histogram.bins import NOTES
 from clquant.histogram.counts import PARTIAL, ColorCounts
 from clquant.histogram.merging import spread_bits
@@ -32,7 +33,11 @@ class Partition:
         self._session = session
         self._scope = scope
         self._pictures = pictures
-        self._bands = [(p, *rows) for p in pictures for rows in p.bands(session)]
+        self._bands = [
+            (picture, cut.row0, cut.row1)
+            for picture in pictures
+            for cut in PictureSource(picture).portions(session, whole=True)
+        ]
         self._cells = 1 << 4 * self.channels
         groups = session.tuned("counting.groups_a_unit") * session.limits.compute_units
         self._groups = min(groups, _MOST_COUNTERS // (self._cells * len(self._bands)))

@@ -3,17 +3,15 @@
 from clquant.images.input_rules import (
     all_sent,
     detached,
-    is_read_in_parts,
     materialize,
-    pieces,
     read,
     read_many,
-    read_parts,
     sent,
     sent_together,
 )
 from clquant.images.picture import HostImage, ImageLike, Picture, buffer_of, device_arrays
 from clquant.images.picture_files import FORMATS, allow_formats
+from clquant.images.storage import memory_bytes
 
 __all__ = [
     "FORMATS",
@@ -25,12 +23,10 @@ __all__ = [
     "buffer_of",
     "detached",
     "device_arrays",
-    "is_read_in_parts",
     "materialize",
-    "pieces",
+    "memory_bytes",
     "read",
     "read_many",
-    "read_parts",
     "sent",
     "sent_together",
 ]

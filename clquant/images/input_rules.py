@@ -27,21 +27,18 @@ The rules, for every engine:
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 import PIL.Image
 
 from clquant.executors import is_remote
-from clquant.images import decode, foreign, lazy, stores
+from clquant.images import decode, foreign, storage, stores
 from clquant.images.dark_values import warned_once
-from clquant.images.lazy import LazyRows
 from clquant.images.picture import ImageLike, Picture, device_arrays
 from clquant.images.picture_files import MAX_FILE_PIXELS
 from clquant.images.rows import refuse_rows
@@ -58,47 +55,6 @@ from clquant.runtime import (
     Session,
     open_session,
 )
-
-
-def read_parts(
-    source: ImageLike,
-    *,
-    memory: Any = None,
-    argument: str = "image",
-    max_channels: int = 4,
-    max_bits: int = 8,
-    takes_rows: bool = False,
-) -> Picture:
-    """Read a picture for a job on bands: a lazy one stays where it is (see `read`)."""
-    bound = lazy.memory_bytes(memory)
-    if not takes_rows:
-        refuse_rows(source, argument)
-    if isinstance(source, str | os.PathLike):
-        opened = lazy.opened(os.fsdecode(source))
-        source = source if opened is None else opened
-    if not isinstance(source, Picture) and lazy.is_lazy(source):
-        gray, channels = _check_shape(tuple(int(side) for side in source.shape), argument, max_channels)
-        rows = LazyRows(source, argument, bound, max_bits)
-        return Picture(rows.height, rows.width, channels, gray, lazy=rows)
-    return read(source, argument=argument, max_channels=max_channels, max_bits=max_bits, takes_rows=True)
-
-
-def is_read_in_parts(source: ImageLike) -> bool:
-    """Return whether `read_parts` leaves an image where it is."""
-    if isinstance(source, str | os.PathLike):
-        return lazy.opened(os.fsdecode(source)) is not None
-    return not isinstance(source, Picture) and lazy.is_lazy(source)
-
-
-def pieces(picture: Picture) -> Iterator[Picture]:
-    """Yield a picture as pictures in memory, from top to bottom; one in memory as a whole."""
-    if picture.lazy is None:
-        yield picture
-        return
-    rows = picture.lazy.rows_at_once(0)
-    for row in range(0, picture.height, rows):
-        array = picture.lazy.rows(row, min(row + rows, picture.height))
-        yield dataclasses.replace(picture, height=len(array), array=array, lazy=None)
 
 
 def read(
@@ -150,7 +106,7 @@ def read(
         )
     try:
         array = _to_array(source, argument, max_channels, max_bits)
-        gray, channels = _check_shape(array.shape, argument, max_channels)
+        gray, channels = check_shape(array.shape, argument, max_channels)
         height, width = array.shape[:2]
         packed = np.ascontiguousarray(array).reshape(height, width, channels)
     except MemoryError as error:
@@ -162,21 +118,23 @@ def _to_array(source: Any, argument: str, max_channels: int, max_bits: int) -> d
     # numpy.ma takes a while to import, and while another thread does so it is there without its class.
     masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
     if masked is not None and isinstance(source, masked):
-        _check_shape(source.shape, argument, 4)
+        check_shape(source.shape, argument, 4)
         filled = decode.to_samples(source.filled(0), argument, max_bits)
         return foreign.with_mask_as_alpha(source, filled)
     if isinstance(source, np.ndarray):
         return decode.to_samples(source, argument, max_bits)
     if isinstance(source, str | os.PathLike):
-        stored: Any = lazy.opened(os.fsdecode(source)) if stores.is_store(source) or geo.is_geotiff(source) else None
+        stored: Any = (
+            storage.open_path(os.fsdecode(source)) if stores.is_store(source) or geo.is_geotiff(source) else None
+        )
         if stored is not None:
             if math.prod(stored.shape[:2]) > MAX_FILE_PIXELS:
                 sides = "x".join(str(side) for side in stored.shape[1::-1])
                 raise FileError(f"{argument}: it claims {sides} pixels; allowed at once: {MAX_FILE_PIXELS}")
-            _check_shape(tuple(stored.shape), argument, max_channels)
+            check_shape(tuple(stored.shape), argument, max_channels)
             nbytes = math.prod(stored.shape) * np.dtype(stored.dtype).itemsize
-            lazy.check_sizes(stored, argument, max(lazy.DEFAULT_MEMORY, nbytes))
-            return decode.to_samples(lazy.values_of(stored, ..., argument), argument, max_bits)
+            storage.check_sizes(stored, argument, max(storage.DEFAULT_MEMORY, nbytes))
+            return decode.to_samples(storage.values_of(stored, ..., argument), argument, max_bits)
         return decode.from_file(os.fsdecode(source), argument, max_bits)
     if isinstance(source, PIL.Image.Image):
         return decode.from_pil(source, argument, max_bits)
@@ -243,20 +201,19 @@ def read_many(
     argument: str = "images",
     max_channels: int = 4,
     max_bits: int = 8,
-    memory: int | None = None,
 ) -> list[Picture]:
-    """Read one picture, or a list or tuple of them; with `memory` lazy ones stay where they are."""
+    """Read one picture, or a list or tuple of them."""
     how: dict[str, Any] = {"max_channels": max_channels, "max_bits": max_bits}
-    read_one = read if memory is None else partial(read_parts, memory=memory)
     if not isinstance(source, list | tuple):
-        return [read_one(source, argument=argument, **how)]
+        return [read(source, argument=argument, **how)]
     if not source:
         raise InvalidArgument(f"{argument} is empty; allowed: at least one image")
     with warned_once():
-        return [read_one(s, argument=f"{argument}[{i}]", **how) for i, s in enumerate(source)]
+        return [read(s, argument=f"{argument}[{i}]", **how) for i, s in enumerate(source)]
 
 
-def _check_shape(shape: tuple[int, ...], argument: str, max_channels: int) -> tuple[bool, int]:
+def check_shape(shape: tuple[int, ...], argument: str, max_channels: int) -> tuple[bool, int]:
+    """Return whether an array's shape is that of a gray picture, and its channels; refuse what is no picture's."""
     bands = "3 or 4" if max_channels == 4 else f"1 to {max_channels}"
     gray = len(shape) == 2 or (len(shape) == 3 and shape[2] == 1)
     allowed_channels = {1, 3, 4} if max_channels == 4 else set(range(1, max_channels + 1))
@@ -270,7 +227,7 @@ def _check_shape(shape: tuple[int, ...], argument: str, max_channels: int) -> tu
 def _from_device(source: Array, argument: str, max_channels: int, max_bits: int) -> Picture:
     if source.dtype not in (np.uint8, np.uint16):
         raise InvalidType(f"{argument} is a device array of {source.dtype}; allowed: uint8, uint16")
-    gray, channels = _check_shape(source.shape, argument, max_channels)
+    gray, channels = check_shape(source.shape, argument, max_channels)
     dtype = source.dtype if max_bits == 16 else np.uint8
     if not source.flags.c_contiguous or source.dtype != dtype:
         source = packed(source, dtype)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,8 @@ import PIL.Image
 
 from clquant.images import decode
 from clquant.images.decode import Samples
-from clquant.images.lazy import LazyRows
 from clquant.images.strided import packed
-from clquant.images.upload import SentRows, parts
+from clquant.images.upload import SentRows, part_rows
 from clquant.runtime import Array, Buffer, DeviceMemoryError, Scope, Session
 
 ImageLike = Any
@@ -25,9 +24,27 @@ HostImage = str | os.PathLike[str] | PIL.Image.Image | npt.NDArray[Any]
 SMALL = 8  # times as large a result: the upload of its picture does not count
 
 
+class RowStore(Protocol):
+    """Rows of a picture that are read when they are asked for (`clquant.flow.source.StoredRows`)."""
+
+    bits: int
+    memory: int
+    chunk_rows: int
+    row_bytes: int
+
+    def rows(self, row0: int, row1: int) -> Samples:
+        """Return some rows, (rows, W, C)."""
+
+    def window(self, rows: tuple[int, int], columns: tuple[int, int]) -> Samples:
+        """Return a rectangle."""
+
+    def narrowed(self) -> RowStore:
+        """Return the same rows, of 8 bits per value."""
+
+
 @dataclass(frozen=True)
 class Picture:
-    """A picture that was read: exactly one of `array`, `device_array` and `lazy` holds its pixels."""
+    """A picture that was read: exactly one of `array`, `device_array` and `store` holds its pixels."""
 
     height: int
     width: int
@@ -36,7 +53,7 @@ class Picture:
     array: Samples | None = None  # (H, W, C), C-contiguous
     device_array: Array | None = None  # of uint8 or uint16
     sent: SentRows | None = None  # of a picture on the host that is on its way to the device
-    lazy: LazyRows | None = None  # of a picture that is read in parts
+    store: RowStore | None = None  # of a picture that is read in portions
     origin: tuple[int, int] = (0, 0)  # row and column of its first pixel in the picture that it is cut from
 
     @property
@@ -52,8 +69,8 @@ class Picture:
     @property
     def bits(self) -> int:
         """8 or 16, of a value."""
-        if self.lazy is not None:
-            return self.lazy.bits
+        if self.store is not None:
+            return self.store.bits
         pixels = self.array if self.array is not None else self.device_array
         return 8 * pixels.dtype.itemsize if pixels is not None else 8
 
@@ -75,8 +92,8 @@ class Picture:
     def upload(self, session: Session, scope: Scope, row0: int = 0, row1: int | None = None) -> Buffer:
         """Return a read-only buffer with rows ``row0..row1`` (default: all), C values per pixel, packed."""
         last = self.height if row1 is None else row1
-        if self.lazy is not None:
-            return scope.upload(self.lazy.rows(row0, last))
+        if self.store is not None:
+            return scope.upload(self.store.rows(row0, last))
         if self.array is not None:
             if self.sent is not None:
                 return self.sent.rows(session, scope, row0, last)
@@ -94,38 +111,37 @@ class Picture:
         """Return the pixels on the host, (H, W, C) of `dtype`; downloads a device array."""
         if self.array is not None:
             return self.array
-        if self.lazy is not None:
-            return self.lazy.rows(0, self.height)
+        if self.store is not None:
+            return self.store.rows(0, self.height)
         assert self.device_array is not None
         source, shape = buffer_of(self.device_array), (self.height, self.width, self.channels)
         return session.download(source, shape, self.dtype, self.device_array.offset)
 
     def in_memory(self) -> Picture:
         """The picture with all rows of a lazy one read."""
-        if self.lazy is None:
+        if self.store is None:
             return self
-        return dataclasses.replace(self, array=self.lazy.rows(0, self.height), lazy=None)
+        return dataclasses.replace(self, array=self.store.rows(0, self.height), store=None)
 
     def narrowed(self) -> Picture:
         """The picture with 8 bits per value: round(v / 257) of 16-bit values."""
         if self.bits == 8:
             return self
-        if self.lazy is not None:
-            return dataclasses.replace(self, lazy=self.lazy.narrowed())
+        if self.store is not None:
+            return dataclasses.replace(self, store=self.store.narrowed())
         if self.device_array is not None:
             return dataclasses.replace(self, device_array=packed(self.device_array, np.uint8))
         narrow = decode.narrowed(cast(Samples, self.array))
         return dataclasses.replace(self, array=narrow, sent=None)
 
-    def parts(self, session: Session, row_bytes: int = 0, multiple_of: int = 1) -> list[tuple[int, int]]:
-        """Return bands of rows, half-open; of a host picture so that transfers and kernels overlap."""
+    def overlapping_rows(self, session: Session, row_bytes: int, multiple_of: int) -> int:
+        """Return the rows of a portion by which transfers and kernels overlap, of a picture on the host; else all."""
         if self.array is None:
-            return list(self.bands(session, row_bytes, multiple_of))
-        own_bytes = self.width * self.pixel_bytes
-        row_bytes = max(row_bytes, own_bytes)
-        small = row_bytes >= SMALL * own_bytes
+            return self.height
+        small = row_bytes >= SMALL * self.width * self.pixel_bytes
         there = small or (self.sent is not None and self.sent.are_there)
-        return parts(session, self.height, row_bytes, small or session.is_pinned(self.array), multiple_of, there)
+        pinned = small or session.is_pinned(self.array)
+        return min(part_rows(session, self.height, row_bytes, pinned, multiple_of, there), self.height)
 
     def send(self, session: Session, scope: Scope) -> Picture:
         """Begin the upload where it pays; later reads of rows wait for these rows alone."""
@@ -136,19 +152,6 @@ class Picture:
             return dataclasses.replace(self, sent=SentRows(session, scope, array))
         except DeviceMemoryError:
             return self
-
-    def bands(self, session: Session, row_bytes: int = 0, multiple_of: int = 1) -> Iterator[tuple[int, int]]:
-        """Yield bands of rows, half-open, whose largest buffer stays within the device's largest allocation.
-
-        Of a lazy picture they fit its bound on the host's memory, too.
-        """
-        row_bytes = max(row_bytes, self.width * self.pixel_bytes)
-        rows = session.limits.max_alloc // row_bytes // multiple_of * multiple_of
-        if self.lazy is not None:
-            rows = min(rows, self.lazy.rows_at_once(row_bytes, multiple_of))
-        rows = max(rows, multiple_of)  # where even that is too much, the allocation itself says so
-        for row0 in range(0, self.height, rows):
-            yield row0, min(row0 + rows, self.height)
 
 
 def device_arrays(pictures: Sequence[Picture]) -> list[Array]:

@@ -15,20 +15,19 @@ PAGEABLE_PART = 96 << 20  # bytes; smaller ones are staged at a lower rate than 
 PARTS_THERE = 4  # at most, of a picture that is on the device: enough for results to overlap the kernels
 
 
-def parts(
+def part_rows(
     session: Session, height: int, row_bytes: int, pinned: bool, multiple_of: int = 1, there: bool = False
-) -> list[tuple[int, int]]:
-    """Divide a host picture into bands of rows, half-open, whose copies and kernels overlap, or as memory allows.
+) -> int:
+    """Return the rows of a part of a host picture by which copies and kernels overlap, or as memory allows.
 
-    `row_bytes` are those of the largest buffer of a band; every band but the last has a multiple of `multiple_of` rows.
+    `row_bytes` are those of the largest buffer of a part, whose rows are a multiple of `multiple_of`.
     """
     most = max(session.limits.max_alloc // max(row_bytes, 1), 1)
     if not session.limits.unified_memory and height * row_bytes >= STAGED_BYTES:
         of_its_kind = -(-height // PARTS_THERE) * row_bytes if there else 0
         least = max(STAGED_BYTES, of_its_kind, 0 if pinned else PAGEABLE_PART)
         most = min(most, max(-(-height // session.tuned("transfer.bands")), -(-least // max(row_bytes, 1))))
-    rows = max(most // multiple_of, 1) * multiple_of
-    return [(row0, min(row0 + rows, height)) for row0 in range(0, height, rows)]
+    return int(max(most // multiple_of, 1) * multiple_of)
 
 
 class SentRows:
@@ -42,7 +41,8 @@ class SentRows:
         self._array = array
         self._row_bytes = array[0].nbytes
         self._buffer = scope.room_for(array)
-        self._parts = parts(session, len(array), self._row_bytes, session.is_pinned(array))
+        rows = part_rows(session, len(array), self._row_bytes, session.is_pinned(array))
+        self._parts = [(row0, min(row0 + rows, len(array))) for row0 in range(0, len(array), rows)]
         self._begun: list[Upload] = []
         self._ordered = 0
         self._begin(1)

@@ -17,9 +17,8 @@ from clquant.images import (
     ImageLike,
     Picture,
     device_arrays,
-    is_read_in_parts,
-    lazy,
     materialize,
+    memory_bytes,
     read_many,
 )
 from clquant.images.batches import listed, read_in_groups, session_of
@@ -183,12 +182,12 @@ class KMeansPalette(PaletteEngine):
             If `progress` returned False; what was learned before stands.
         """
         weights, sources = weights_of(y, sample_weight), materialize(images)
-        memory = lazy.memory_bytes(memory)
+        memory = memory_bytes(memory)
         given = sources if isinstance(sources, list | tuple) else [sources]
-        if not any(is_read_in_parts(source) for source in given):
+        if not any(flow.is_stored(source) for source in given):
             return self._keep(self._fitted(sources, weights, progress))
         if weights is not None:
-            raise InvalidArgument("sample_weight is given with a lazy image; allowed: with images in memory")
+            raise InvalidArgument("sample_weight is given with an image in a store; allowed: with images in memory")
         from clquant.histogram.color_histogram import ColorHistogram
         from clquant.images.dark_values import warned_once
 

@@ -14,9 +14,8 @@ from clquant.images import (
     ImageLike,
     Picture,
     device_arrays,
-    lazy,
     materialize,
-    read_many,
+    memory_bytes,
 )
 from clquant.images.batches import listed, session_of
 from clquant.neuquant.fit import NeuQuantFit
@@ -170,7 +169,7 @@ class NeuQuantCL(PaletteEngine):
         images = materialize(images)
         given, report = NeuQuantParams.of(self), Progress(params.callback("progress", progress))
         weights = weights_of(y, sample_weight)
-        pictures = self._read(images, lazy.memory_bytes(memory), given.parallel, whole=weights is not None)
+        pictures = self._read(images, memory_bytes(memory), given.parallel, whole=weights is not None)
         weights = checked_weights(weights, pictures, images)[0]
         clear = False
         if weights is not None:
@@ -245,7 +244,7 @@ class NeuQuantCL(PaletteEngine):
     def _read(self, images: Any, memory: int, parallel: bool, whole: bool) -> list[Picture]:
         """The pictures to learn from; unless they are read whole, lazy ones stay where they are."""
         rows = memory if parallel else max(memory // 2, 1 << 20)  # the other half is for samples of the walk
-        pictures = read_many(images, memory=rows)
+        pictures = flow.open_pictures(images, memory=rows)
         nbytes = sum(picture.pixels * picture.pixel_bytes for picture in pictures)
         fit = not parallel and _COPIES * nbytes <= memory
         return [picture.in_memory() for picture in pictures] if whole or fit else pictures

@@ -18,12 +18,12 @@ from clquant.histogram.distinct import MAX_DISTINCT, DistinctColors, distinct_co
 from clquant.images import ImageLike, Picture
 from clquant.images.batches import read_in_groups
 from clquant.neuquant import schedule as schedules
-from clquant.neuquant.lazy_sampling import streamed_pixels
-from clquant.neuquant.lazy_walk import walked_pixels
 from clquant.neuquant.minibatch import MiniBatchSOM, refinement_steps, starts_of
 from clquant.neuquant.params import NeuQuantParams
 from clquant.neuquant.sampling import POINT_BYTES, SPREAD, WALK, Pixels, Sampler, walk_step
 from clquant.neuquant.sequential import train_sequential
+from clquant.neuquant.stored_sampling import streamed_pixels
+from clquant.neuquant.stored_walk import walked_pixels
 from clquant.palette.host_clusters import SAMPLE
 from clquant.palette.opaque_entries import settle_opaque
 from clquant.runtime import DeviceMemoryError, Progress, Scope, Session
@@ -121,12 +121,12 @@ class NeuQuantFit:
         """Return a job's pixels and distinct colours; `prepare` is called while a large picture is on its way."""
         session, params = self.session, self.params
         most = params.n_colors
-        is_lazy = any(picture.lazy is not None for picture in job)
+        is_stored = any(picture.store is not None for picture in job)
         if params.parallel:
             most, samples = MAX_DISTINCT, schedules.schedule(params.n_colors, params.sample_factor).most
-            if is_lazy:
+            if is_stored:
                 return streamed_pixels(session, scope, job, params.start, samples)
-        elif is_lazy:
+        elif is_stored:
             return walked_pixels(session, scope, job, params.sample_factor, most)
         pixels = Pixels.of(session, scope, job)
         ahead = prepare if pixels.total >= PREPARED_PIXELS else None

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.color.spaces import Space
+from clquant.flow import PictureSource
 from clquant.images import Picture
 from clquant.neuquant.schedule import PRIMES
 from clquant.runtime import Buffer, InvalidArgument, Scope, Session
@@ -42,9 +43,9 @@ class Pixels:
         """Upload pictures, in bands that the device can hold."""
         total, bands, first = checked_total(pictures), [], 0
         for picture in pictures:
-            for row0, row1 in picture.bands(session):
-                count = (row1 - row0) * picture.width
-                bands.append(Band(picture.upload(session, scope, row0, row1), picture.channels, count, first))
+            for cut in PictureSource(picture).portions(session, whole=True):
+                count = (cut.row1 - cut.row0) * picture.width
+                bands.append(Band(picture.upload(session, scope, cut.row0, cut.row1), picture.channels, count, first))
                 first += count
         return cls(tuple(bands), total)
 

@@ -140,8 +140,8 @@ class PaletteEngine(Estimator, abc.ABC):
             ``__setitem__`` of rows (NumPy, zarr, h5py), of the result's shape and of a dtype that holds it. Or the path
             of a file, ``.zarr`` or ``.tif`` in tiles with the palette, which is there when the job is done.
         memory : int or str, optional
-            Host memory that a lazy image (zarr, h5py, `numpy.memmap`, a TIFF in tiles; see `clquant.images.lazy`) may
-            take, such as ``"1 GiB"``; default 512 MiB.
+            Host memory that a lazy image (zarr, h5py, `numpy.memmap`, a TIFF in tiles) may take, such as ``"1 GiB"``;
+            default 512 MiB.
         resume : bool
             With a ``.zarr`` path as `out`: keep what a job that is stopped has done, and go on with what an earlier one
             of the same image and arguments has kept.

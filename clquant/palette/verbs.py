@@ -15,7 +15,7 @@ from clquant.color.palette import Palette, as_palette
 from clquant.dithering.registry import Ditherer, find_dither, job_of
 from clquant.flow.file_sinks import About
 from clquant.flow.result_files import writing
-from clquant.images import ImageLike, read_parts
+from clquant.images import ImageLike
 from clquant.images.moving import bounds
 from clquant.mapping import lookup
 from clquant.mapping.palette_on_device import METRICS
@@ -75,7 +75,7 @@ def _by_own(
 ) -> Any:
     """Indices by a ditherer of the caller's, or their colours."""
     with writing(out, about) as sink:
-        found = ditherer(read_parts(image, memory=memory, max_bits=16), palette, **given)
+        found = ditherer(flow.open_picture(image, memory=memory, max_bits=16), palette, **given)
         found = lookup.applied(found, palette, given["queue"]) if colored else found
         if sink is None:
             return found
@@ -120,8 +120,8 @@ def predict(
         ``__setitem__`` of rows (NumPy, zarr, h5py), of the result's shape and of a dtype that holds it. Or the path
         of a file, ``.zarr`` or ``.tif`` in tiles with the palette, which is there when the job is done.
     memory : int or str, optional
-        Host memory that a lazy image (zarr, h5py, `numpy.memmap`, a TIFF in tiles; see `clquant.images.lazy`) may
-        take, such as ``"1 GiB"``; default 512 MiB.
+        Host memory that a lazy image (zarr, h5py, `numpy.memmap`, a TIFF in tiles) may take, such as ``"1 GiB"``;
+        default 512 MiB.
     resume : bool
         With a ``.zarr`` path as `out`: keep what a job that is stopped has done, and go on with what an earlier one of
         the same image and arguments has kept.

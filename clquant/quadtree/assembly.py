@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import runtime
+from clquant.flow.source import PORTIONS_IN_MEMORY, PictureSource, Window
 from clquant.images import Picture, buffer_of
-from clquant.images.lazy import BANDS_IN_MEMORY, Window
 from clquant.quadtree.criteria import Criterion
 from clquant.quadtree.geometry import cells, grid, morton, root_level
 from clquant.quadtree.leaf_list import record_dtype
@@ -59,8 +58,8 @@ def _fits(session: runtime.Session, needed: list[int]) -> bool:
 
 def _is_readable(job: TreeJob, height: int, width: int) -> bool:
     """Whether so many pixels may be on the host at once; always of a picture that is in memory."""
-    lazy = job.picture.lazy
-    return lazy is None or height * width * job.picture.channels * BANDS_IN_MEMORY <= lazy.memory
+    source = PictureSource(job.picture)
+    return not source.is_stored or height * width * job.picture.channels * PORTIONS_IN_MEMORY <= source.memory
 
 
 def subtree_level(session: runtime.Session, job: TreeJob) -> int:
@@ -110,11 +109,8 @@ def region_of(
         row_bytes = picture.width * picture.channels
         origin += top * row_bytes + left * picture.channels
         return Region(whole, origin, row_bytes, *size, left, top, level)
-    if window is None and picture.lazy is not None:
-        window = picture.lazy.rows(0, picture.height)
-    elif window is None:
-        assert picture.array is not None
-        window = picture.array[top:bottom, left:right]
+    if window is None:
+        window = PictureSource(picture).fetch(top, bottom)[:, left:right]
     pixels = scope.upload(np.ascontiguousarray(window))
     return Region(pixels, 0, size[1] * picture.channels, *size, left, top, level)
 
@@ -201,7 +197,7 @@ def _in_squares(session: runtime.Session, job: TreeJob, level: int, progress: ru
     parts: list[npt.NDArray[np.void]] = []
     roots: list[Root] = []
     wanted = (window_of(picture, x, y, level) for x, y in corners)
-    windows = itertools.repeat(None) if picture.lazy is None else picture.lazy.windows(wanted)
+    windows = PictureSource(picture).windows(wanted)
     for (x, y), window in zip(corners, windows, strict=False):
         with session.scope() as scope:
             found, root = build_square(session, scope, job, region_of(session, scope, picture, x, y, level, window))

@@ -127,8 +127,8 @@ class QuadtreeBuilder(Estimator):
         progress : callable, optional
             Called as ``progress(done, total)`` after each subtree; returning False stops the job.
         memory : int or str, optional
-            With it a lazy image (see `clquant.images.lazy`) is read in parts and not kept; host memory for these, such
-            as ``"1 GiB"``. The tree then has the same leaves, and statistics as a loaded one has (`Quadtree.exact`).
+            With it a lazy image (see `clquant.images.storage`) is read in parts and not kept; host memory for these,
+            such as ``"1 GiB"``. The tree then has the same leaves, and statistics as a loaded one (`Quadtree.exact`).
 
         Returns
         -------
@@ -148,11 +148,11 @@ class QuadtreeBuilder(Estimator):
         picture = (
             images.read(image, max_channels=MAX_CHANNELS, max_bits=bits)
             if memory is None
-            else images.read_parts(image, memory=memory, max_channels=MAX_CHANNELS, max_bits=bits)
+            else flow.open_picture(image, memory=memory, max_channels=MAX_CHANNELS, max_bits=bits)
         )
         job = self._job(picture)
         shape = (picture.height, picture.width, picture.channels)
-        is_exact = picture.bits == 8 and picture.lazy is None
+        is_exact = picture.bits == 8 and picture.store is None
         session = self._session(job)
         own = OwnPixels(picture, session) if is_exact else None
         found = self._decomposed(job, progress)
@@ -193,7 +193,7 @@ class QuadtreeBuilder(Estimator):
         InvalidType, InvalidArgument, FileError, DeviceMemoryError, StoppedError
             As `build`.
         """
-        picture = images.read_parts(image, memory=memory, max_channels=MAX_CHANNELS, max_bits=_bits_of(image))
+        picture = flow.open_picture(image, memory=memory, max_channels=MAX_CHANNELS, max_bits=_bits_of(image))
         return self._decomposed(self._job(picture), progress)
 
 
@@ -202,11 +202,7 @@ def warn_of_classes(session: runtime.Session, job: TreeJob, leaf: npt.NDArray[np
     picture = job.picture
     if job.criterion.floor_level >= root_level(picture.height, picture.width) or leaf["mean"].max() > MOST_CLASS:
         return
-    lazy, step = picture.lazy, picture.height
-    if lazy is not None:
-        step = lazy.rows_at_once(0)
-    bands = [(row, min(row + step, picture.height)) for row in range(0, picture.height, step)]
-    parts = [picture.on_host(session)] if lazy is None else (lazy.rows(*band) for band in bands)
+    parts = (part.on_host(session) for part in flow.PictureSource(picture).parts_in_memory())
     ends = [(int(part.min()), int(part.max())) for part in parts]
     low, high = min(end[0] for end in ends), max(end[1] for end in ends)
     # Of 16 bits, values above 1 have been warned of already.
@@ -221,4 +217,4 @@ def warn_of_classes(session: runtime.Session, job: TreeJob, leaf: npt.NDArray[np
 
 def _bits_of(image: Any) -> int:
     """Bits per value that a tree is built from: 8 of lazy pictures, else up to 16."""
-    return 8 if images.is_read_in_parts(image) else 16
+    return 8 if flow.is_stored(image) else 16

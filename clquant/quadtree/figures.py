@@ -10,7 +10,7 @@ import numpy.typing as npt
 from clquant import runtime
 from clquant.images import buffer_of
 from clquant.quadtree.geometry import Integers, root_level
-from clquant.quadtree.leaf_list import LeafList, Piece, square_side
+from clquant.quadtree.leaf_list import LeafList, LeafRun, square_side
 
 
 def squared_error(session: runtime.Session, leaves: LeafList, pixels: npt.NDArray[np.uint8]) -> int:
@@ -22,7 +22,7 @@ def squared_error(session: runtime.Session, leaves: LeafList, pixels: npt.NDArra
     return error
 
 
-def piece_error(session: runtime.Session, piece: Piece, pixels: npt.NDArray[np.uint8]) -> int:
+def piece_error(session: runtime.Session, piece: LeafRun, pixels: npt.NDArray[np.uint8]) -> int:
     """Return the `squared_error` of a piece's own pixels."""
     kernel, side = _error_kernel(session, pixels.shape[2])
     with session.scope() as scope:

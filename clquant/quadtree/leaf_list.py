@@ -34,7 +34,7 @@ def record_dtype(channels: int, gray: bool) -> np.dtype[np.void]:
 
 
 @dataclass(frozen=True)
-class Piece:
+class LeafRun:
     """A rectangle of a picture, and the leaves that meet it."""
 
     left: int
@@ -94,14 +94,14 @@ class LeafList:
         order = np.argsort(morton(records["x"], records["y"]), kind="stable")
         return LeafList(self.height, self.width, self.channels, records[order])
 
-    def pieces(self, session: runtime.Session, bytes_per_pixel: int) -> Iterator[Piece]:
+    def pieces(self, session: runtime.Session, bytes_per_pixel: int) -> Iterator[LeafRun]:
         """Yield the picture whole, or in squares that fit the device, in Morton order; the bytes exclude leaves."""
         limits, packed = session.limits, self.records.view(np.uint8).reshape(len(self.records), -1)
         pixels = self.height * self.width
         room = min(limits.max_alloc, (1 << 32) - 1)
         needed = pixels * bytes_per_pixel
         if max(packed.nbytes, needed) <= room and packed.nbytes + needed <= limits.global_memory * 4 // 5:
-            yield Piece(0, 0, self.height, self.width, packed.reshape(-1), len(packed))
+            yield LeafRun(0, 0, self.height, self.width, packed.reshape(-1), len(packed))
             return
         level = root_level(self.height, self.width)
         while level > MIN_PIECE_LEVEL and max(packed.shape[1], bytes_per_pixel) << 2 * level > room:
@@ -114,7 +114,7 @@ class LeafList:
             first = int(np.searchsorted(self.codes, bounds[0], side="right")) - 1
             last = int(np.searchsorted(self.codes, bounds[1], side="left"))
             height, width = min(1 << level, self.height - top), min(1 << level, self.width - left)
-            yield Piece(left, top, height, width, packed[first:last].reshape(-1), last - first)
+            yield LeafRun(left, top, height, width, packed[first:last].reshape(-1), last - first)
 
 
 def square_side(session: runtime.Session) -> int:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from clquant import images, params, runtime
 from clquant.quadtree.geometry import MAX_CHANNELS
-from clquant.quadtree.leaf_list import LeafList, Piece, square_side
+from clquant.quadtree.leaf_list import LeafList, LeafRun, square_side
 from clquant.runtime import InvalidArgument, InvalidType
 
 Pixels = npt.NDArray[np.uint8]
@@ -55,7 +55,7 @@ def paint(
 
 def paint_piece(
     session: runtime.Session,
-    piece: Piece,
+    piece: LeafRun,
     channels: int,
     ink: Sequence[int] | None = None,
     base: Pixels | None = None,
@@ -71,7 +71,7 @@ def paint_piece(
 def _launch(
     session: runtime.Session,
     scope: runtime.Scope,
-    piece: Piece,
+    piece: LeafRun,
     channels: int,
     ink: Sequence[int] | None,
     base: Pixels | None,

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import runtime
+from clquant.flow import PictureSource
 from clquant.images import Picture
 from clquant.quadtree import figures
 from clquant.quadtree.assembly import (
@@ -26,7 +27,7 @@ from clquant.quadtree.assembly import (
     window_of,
 )
 from clquant.quadtree.builder import QuadtreeBuilder, warn_of_classes
-from clquant.quadtree.leaf_list import Piece
+from clquant.quadtree.leaf_list import LeafRun
 from clquant.quadtree.render import paint_piece
 from clquant.quadtree.subtree import MIN_LEVEL, Root
 from clquant.quadtree.upper import Crown
@@ -48,7 +49,7 @@ def streamed_bytes(picture: Picture) -> int:
 class Square:
     """An aligned square of the picture, with all leaves that meet it."""
 
-    piece: Piece
+    piece: LeafRun
     leaves: npt.NDArray[np.void]  # the ones that begin in it
 
 
@@ -110,13 +111,12 @@ class Squares:
     def _windows(self, corners: list[Corner]) -> Iterator[tuple[Corner, npt.NDArray[np.uint8]]]:
         picture = self._job.picture
         wanted = [window_of(picture, x, y, self._level) for x, y in corners]
-        lazy, array = picture.lazy, picture.array
-        assert lazy is not None or array is not None
-        if lazy is not None:
-            windows: Any = lazy.windows(wanted)
-        else:
-            windows = (array[slice(*rows), slice(*columns)] for rows, columns in wanted)  # type: ignore[index]
+        source = PictureSource(picture)
+        windows = source.windows(wanted)
+        if not source.is_stored:
+            windows = (source.fetch(*rows)[:, slice(*columns)] for rows, columns in wanted)
         for corner, window in zip(corners, windows, strict=True):
+            assert window is not None
             yield corner, window
             self._done += 1
             self._progress.report(self._done, 2 * len(self._corners))
@@ -136,6 +136,6 @@ class Squares:
                 meeting = cover
             top, left = corner[1] << self._level, corner[0] << self._level
             packed = meeting.view(np.uint8)
-            piece = Piece(left, top, window.shape[0], window.shape[1], packed, len(meeting))
+            piece = LeafRun(left, top, window.shape[0], window.shape[1], packed, len(meeting))
             self.squared_error += figures.piece_error(self.session, piece, window)
             yield Square(piece, self._crown.kept(corner, meeting))

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from clquant import images, params
+from clquant import flow, params
 from clquant.color.formats import parallel
 from clquant.color.space_tables import TO_LMS, linear_table
-from clquant.images import ImageLike, lazy
+from clquant.images import ImageLike, memory_bytes
 from clquant.quality.definitions import Float, Numbers, blurred, gaussian, rounded
 from clquant.quality.pair import Pair
 from clquant.runtime import CommandQueue, InvalidArgument, bound
@@ -140,9 +140,9 @@ def _sum_of_band(
 
 
 def _read(original: ImageLike, result: ImageLike, memory: Any) -> Pair:
-    half = max(lazy.memory_bytes(memory) // 2, 1 << 20)
-    first = images.read_parts(original, argument="original", memory=half, takes_rows=True)
-    second = first if result is original else images.read_parts(result, argument="result", memory=half, takes_rows=True)
+    half = max(memory_bytes(memory) // 2, 1 << 20)
+    first = flow.open_picture(original, argument="original", memory=half, takes_rows=True)
+    second = first if result is original else flow.open_picture(result, argument="result", memory=half, takes_rows=True)
     if (first.height, first.width) != (second.height, second.width):
         shapes = f"{first.width} x {first.height} and {second.width} x {second.height} pixels"
         raise InvalidArgument(f"original and result must be of one size, got {shapes}")

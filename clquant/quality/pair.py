@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -13,7 +14,8 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import flow, images, params
-from clquant.images import Picture, foreign, lazy
+from clquant.flow.source import PictureSource, StoredRows, common_portions
+from clquant.images import Picture, foreign, memory_bytes, storage
 from clquant.quality.definitions import Bands, Numbers
 from clquant.runtime import Array, CommandQueue, InvalidArgument, Progress, open_session
 
@@ -30,24 +32,21 @@ class Pair:
     levels: bool = True  # of 8 bits, which a device compares
 
     def bands(self, queue: CommandQueue | None, overlap: int = 0) -> Iterator[tuple[Numbers, Numbers]]:
-        """Rows of both on the host, from top to bottom; bands of lazy pictures share `overlap` rows."""
+        """Rows of both on the host, from top to bottom; those of stores in portions, which share `overlap` rows."""
         pictures = [self.first] if self.second is self.first else [self.first, self.second]
-        readers = [one.lazy.rows if one.lazy is not None else _reader(one, queue) for one in pictures]
-        begin, height = 0, self.first.height
-        rows = min((one.lazy.rows_at_once(0) for one in pictures if one.lazy is not None), default=height)
-        rows = max(rows, overlap + 1)
-        for end in [*range(rows, height, rows), height]:
-            band = [read(begin, end) for read in readers]
-            yield band[0], band[-1]
-            begin = max(end - overlap, 0)
+        pictures = [_on_host(one, queue) for one in pictures]
+        sources = list(map(PictureSource, pictures))
+        for cut in common_portions(None, pictures, multiple=overlap + 1):
+            rows = [source.fetch(max(cut.row0 - overlap, 0), cut.row1) for source in sources]
+            yield rows[0], rows[-1]
 
 
-def _reader(picture: Picture, queue: CommandQueue | None) -> Callable[[int, int], Numbers]:
-    """Rows of a picture in memory, as `LazyRows.rows` reads them."""
-    array = picture.array
-    if array is None:
-        array = picture.on_host(open_session(queue, images.device_arrays([picture])))
-    return lambda begin, end: array[begin:end]
+def _on_host(picture: Picture, queue: CommandQueue | None) -> Picture:
+    """A picture that is not on a device."""
+    if not picture.on_device:
+        return picture
+    array = picture.on_host(open_session(queue, images.device_arrays([picture])))
+    return dataclasses.replace(picture, array=array, device_array=None)
 
 
 class Comparison(flow.Reduce):
@@ -82,7 +81,7 @@ def compared(
 
 def as_pair(original: Samples, result: Samples, memory: Any, least: int = 0) -> Pair:
     """Check two pictures, or samples of any shape without `least` pixels of a side; lazy ones of 8 bits stay so."""
-    bound = lazy.memory_bytes(memory) // 2
+    bound = memory_bytes(memory) // 2
     shape, first = _picture("original", original, bound)
     other, second = (shape, first) if result is original else _picture("result", result, bound)
     if shape != other or 0 in shape or not shape:
@@ -96,7 +95,7 @@ def as_pair(original: Samples, result: Samples, memory: Any, least: int = 0) -> 
 
 def _picture(name: str, given: Any, memory: int) -> tuple[tuple[int, ...], Picture]:
     """Read samples as a picture, those of other than 2 or 3 axes as rows; the shape has no axis of one channel."""
-    if isinstance(given, str | os.PathLike) and (opened := lazy.opened(os.fsdecode(given))) is not None:
+    if isinstance(given, str | os.PathLike) and (opened := storage.open_path(os.fsdecode(given))) is not None:
         given = opened
     is_image = isinstance(given, PIL.Image.Image) and given.mode in ("1", "P", "PA")  # whose samples are no levels
     if is_image or isinstance(given, str | os.PathLike):
@@ -106,10 +105,10 @@ def _picture(name: str, given: Any, memory: int) -> tuple[tuple[int, ...], Pictu
     found: dict[str, Any]
     if isinstance(given, Array) and given.dtype == np.uint8 and given.flags.c_contiguous and given.queue is not None:
         found = {"device_array": given}
-    elif lazy.is_lazy(given) and given.dtype == np.uint8 and given.ndim in (2, 3):
-        found = {"lazy": lazy.LazyRows(given, name, memory)}
+    elif storage.is_in_store(given) and given.dtype == np.uint8 and given.ndim in (2, 3):
+        found = {"store": StoredRows(given, name, memory)}
     else:
-        if lazy.is_lazy(given):
+        if storage.is_in_store(given):
             given = np.asarray(given[...])
         elif hasattr(given, "__dlpack__") and not isinstance(given, np.ndarray):  # it may be on a GPU
             given = foreign.as_array(given, name)

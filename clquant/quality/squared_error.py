@@ -30,11 +30,11 @@ def mse(original: Samples, result: Samples, *, queue: CommandQueue | None = None
         Pictures of one shape. 8-bit levels are compared on the device, other numbers in float64 on the host. PIL images
         of palettes (P) and bits (1) count as what they show, here and in the other measures. Of Dask arrays of 8-bit
         levels the result is a lazy number, here and of `psnr`. Lazy pictures of 8-bit levels (zarr, h5py,
-        `numpy.memmap`, paths of zarrs and of TIFFs in tiles; see `clquant.images.lazy`) are read in parts, in `psnr`
+        `numpy.memmap`, paths of zarrs and of TIFFs in tiles; see `clquant.images.storage`) are read in parts, in `psnr`
         and `ssim` too.
     queue : pyopencl.CommandQueue, optional
     memory : int or str, optional
-        Host memory for parts of lazy pictures (see `clquant.images.lazy`), such as ``"1 GiB"``; default 512 MiB.
+        Host memory for parts of lazy pictures (see `clquant.images.storage`), such as ``"1 GiB"``; default 512 MiB.
 
     Returns
     -------

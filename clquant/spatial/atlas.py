@@ -30,7 +30,7 @@ _DRAW_TILE = 0x7469_6C65
 
 
 @dataclass(frozen=True)
-class Part:
+class Patch:
     """A rectangle of a picture."""
 
     picture: Picture
@@ -62,12 +62,12 @@ def uneven(weights: list[Weights] | None) -> list[Weights] | None:
     return weights
 
 
-def parts_of(pictures: Sequence[Picture], seed: int) -> list[Part]:
+def parts_of(pictures: Sequence[Picture], seed: int) -> list[Patch]:
     """Return whole pictures up to `atlas.pixels` pixels together, else tiles drawn by position."""
     pixels = np.cumsum([picture.pixels for picture in pictures])
     total = int(pixels[-1])
     if total <= bound("atlas.pixels"):
-        return [Part(picture, 0, 0, picture.height, picture.width) for picture in pictures]
+        return [Patch(picture, 0, 0, picture.height, picture.width) for picture in pictures]
     words = _words(bound("atlas.pixels") // (TILE * TILE), seed)
     found = []
     for at, word in zip(stretches(total, words[:, 0]), words[:, 1], strict=True):
@@ -76,11 +76,11 @@ def parts_of(pictures: Sequence[Picture], seed: int) -> list[Part]:
         row = (int(at) - (int(pixels[number]) - picture.pixels)) // picture.width
         rows, columns = min(TILE, picture.height), min(TILE, picture.width)
         column = int(word) * (picture.width - columns + 1) >> 32
-        found.append(Part(picture, min(max(row - rows // 2, 0), picture.height - rows), column, rows, columns))
+        found.append(Patch(picture, min(max(row - rows // 2, 0), picture.height - rows), column, rows, columns))
     return found
 
 
-def weighted_parts(session: Session, pictures: Sequence[Picture], seed: int, weights: Sequence[Weights]) -> list[Part]:
+def weighted_parts(session: Session, pictures: Sequence[Picture], seed: int, weights: Sequence[Weights]) -> list[Patch]:
     """Draw tiles, equal ones included, with middles in proportion to (H, W) integer weights."""
     pixels = min(sum(picture.pixels for picture in pictures), bound("atlas.pixels"))
     count = max(pixels // (WEIGHTED_TILE * WEIGHTED_TILE), FEWEST_WEIGHTED)
@@ -98,7 +98,7 @@ def weighted_parts(session: Session, pictures: Sequence[Picture], seed: int, wei
         rows, columns = min(WEIGHTED_TILE, picture.height), min(WEIGHTED_TILE, picture.width)
         top = min(max(row - rows // 2, 0), picture.height - rows)
         left = min(max(column - columns // 2, 0), picture.width - columns)
-        found.append(Part(picture, top, left, rows, columns, mask[number]))
+        found.append(Patch(picture, top, left, rows, columns, mask[number]))
     return found
 
 
@@ -118,7 +118,7 @@ class Atlas:
     channels: int
 
 
-def atlas_of(session: Session, scope: Scope, parts: Sequence[Part]) -> Atlas:
+def atlas_of(session: Session, scope: Scope, parts: Sequence[Patch]) -> Atlas:
     """Put parts side by side in `scope`'s memory; a single whole picture is its own atlas."""
     first = parts[0].picture
     if len(parts) == 1 and parts[0].mask is None and parts[0].rows == first.height and parts[0].columns == first.width:
@@ -136,7 +136,7 @@ def atlas_of(session: Session, scope: Scope, parts: Sequence[Part]) -> Atlas:
     return Atlas(pixels, rows, columns, 4)
 
 
-def _shelves(parts: Sequence[Part]) -> tuple[list[tuple[int, int]], int, int]:
+def _shelves(parts: Sequence[Patch]) -> tuple[list[tuple[int, int]], int, int]:
     """Place parts by falling height: the first pixel of each, and the rows and columns of all."""
     length = max(SHELF, max(part.columns for part in parts) + GAP)
     places: dict[int, tuple[int, int]] = {}
@@ -151,7 +151,7 @@ def _shelves(parts: Sequence[Part]) -> tuple[list[tuple[int, int]], int, int]:
     return [places[i] for i in range(len(parts))], top + height, columns
 
 
-def _place(session: Session, scope: Scope, part: Part, atlas: Buffer, where: tuple[int, int, int]) -> None:
+def _place(session: Session, scope: Scope, part: Patch, atlas: Buffer, where: tuple[int, int, int]) -> None:
     """Queue the copying of a device picture's part."""
     kernel = session.program("spatial/atlas.cl", CHANNELS=part.picture.channels).kernel("place")
     rows = part.picture.upload(session, scope, part.row, part.row + part.rows)

@@ -23,7 +23,7 @@ from clquant.histogram.weights import checked_weights
 from clquant.palette.host_clusters import centers_of, sample_of
 from clquant.palette.opaque_entries import settle_opaque
 from clquant.runtime import Progress, ProgressCallback, Session, open_session
-from clquant.spatial.atlas import Atlas, Part, atlas_of, parts_of, uneven, weighted_parts
+from clquant.spatial.atlas import Atlas, Patch, atlas_of, parts_of, uneven, weighted_parts
 from clquant.spatial.solve import UNIT, best_changes
 from clquant.spatial.statistics import statistics
 
@@ -103,7 +103,7 @@ class SpatialFit:
                 colors = moved
         return colors[free]
 
-    def _parts(self) -> list[Part]:
+    def _parts(self) -> list[Patch]:
         """The parts of pictures to learn from."""
         if self._weights is None:
             return parts_of(self._pictures, self._seed)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from clquant.flow import PictureSource
 from clquant.images import Picture
 from clquant.runtime import Buffer, InvalidArgument, Scope, Session, philox4x32, seed_key
 from clquant.training.blocks import BlockShape, Places, Rows, Weights
@@ -143,7 +144,9 @@ class BlockSet(Blocks):
         """Append a picture's blocks, as rows of K bytes, in bands of block rows."""
         session, shape, width = self._session, self.shape, picture.width
         columns = shape.table_shape(picture.height, width)[1]
-        for row0, row1 in picture.bands(session, columns * shape.columns * shape.channels, shape.rows):
+        row_bytes = columns * shape.columns * shape.channels
+        for cut in PictureSource(picture).portions(session, shape.rows, row_bytes=row_bytes, whole=True):
+            row0, row1 = cut.row0, cut.row1
             count, taken = shape.table_shape(row1 - row0, width)[0] * columns, 0
             with session.scope() as scope:
                 pixels = picture.upload(session, scope, row0, row1)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.estimator import Estimator
-from clquant.images import lazy
+from clquant.images import memory_bytes
 from clquant.params import reason_of, shown
 from clquant.runtime import CommandQueue, FormatError, InvalidArgument, ProgressCallback
 from clquant.vectors.rows import RowSource, read_rows
@@ -75,7 +75,7 @@ class RowQuantizer(Estimator, abc.ABC):
         StoppedError
             If `progress` returned False.
         """
-        callback, most = params.callback("progress", progress), lazy.memory_bytes(memory)
+        callback, most = params.callback("progress", progress), memory_bytes(memory)
         self._fit(read_rows(X, most), sample_weight, callback, most)
         return self
 

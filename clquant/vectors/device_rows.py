@@ -6,12 +6,12 @@ The kernels are in `cl/vectors/device_rows.cl`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from clquant.flow.source import ReadAhead
 from clquant.runtime import Array, Buffer, InvalidArgument, Scope, Session
 from clquant.vectors.fixed_point import FixedPoint, source_ends
 from clquant.vectors.rows import RowSource, finite
@@ -34,9 +34,8 @@ class DeviceRows:
         self._kept: dict[int, Buffer] = {}
         self._is_finite = source.dtype.kind != "f"
         self._bad = scope.empty(4)
-        self._threads: ThreadPoolExecutor | None = None
         self._portion: tuple[int, npt.NDArray[Any]] | None = None  # the number of its first row; its rows
-        self._ahead: tuple[int, Future[npt.NDArray[Any]]] | None = None  # likewise
+        self._ahead = ReadAhead(source.fetch)
 
     def steps(self, first: int, end: int) -> Iterator[tuple[int, int]]:
         """Cut rows into runs of at most `most`, at its multiples."""
@@ -128,11 +127,13 @@ class DeviceRows:
     def read(self, first: int, end: int) -> npt.NDArray[Any]:
         """Rows of the host within one step; what is lazy is read a whole step at once, while the next one is read."""
         if not self.source.is_stored:
-            return self.source.raw(first, end)
+            return self.source.fetch(first, end)
         begin = first // self.most * self.most
         if self._portion is None or self._portion[0] != begin:
+            end_of, count = begin + self.most, self.source.count
+            after = (end_of, min(end_of + self.most, count)) if end_of < count else None
             self._portion = None
-            self._portion = begin, self._taken(begin)
+            self._portion = begin, self._ahead.get(begin, min(end_of, count), after)
         return self._portion[1][first - begin : end - begin]
 
     def pick(self, places: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
@@ -141,21 +142,6 @@ class DeviceRows:
             return self.source.pick(places)
         first = int(places.min())
         return self.read(first, int(places.max()) + 1)[places - first]
-
-    def _taken(self, begin: int) -> npt.NDArray[Any]:
-        """A step's rows, read ahead or now; the next ones are begun."""
-        after, count = begin + self.most, self.source.count
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None and ahead[0] == begin:
-            rows = ahead[1].result()
-        else:
-            rows = self.source.raw(begin, min(after, count))
-        if after < count:
-            if self._threads is None:
-                self._threads = ThreadPoolExecutor(1)
-                self._scope.at_end(self._threads.shutdown)
-            self._ahead = after, self._threads.submit(self.source.raw, after, min(after + self.most, count))
-        return rows
 
     def _begin_check(self) -> None:
         if not self._is_finite:

@@ -14,7 +14,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from clquant.images import files, lazy, stores
+from clquant.images import files, stores
+from clquant.images.storage import values_of
 from clquant.params import reason_of, shown
 from clquant.runtime import ClquantError, FileError, FormatError, InvalidArgument
 
@@ -55,7 +56,7 @@ class StoredRows:
 
     def __getitem__(self, rows: Any) -> npt.NDArray[Any]:
         """Some rows."""
-        return lazy.values_of(self._array, rows, self._name)
+        return values_of(self._array, rows, self._name)
 
 
 def opened(path: pathlib.Path) -> Any:

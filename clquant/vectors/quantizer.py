@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
-from clquant.images import lazy
+from clquant.images import memory_bytes
 from clquant.runtime import Array, CommandQueue, InvalidArgument, InvalidType, Progress, ProgressCallback
 from clquant.training.blockset import MAX_WEIGHT
 from clquant.training.schedule import ROWS
@@ -274,7 +274,7 @@ class VectorQuantizer(RowQuantizer):
         self, source: RowSource, size: int, memory: int | None = None
     ) -> contextlib.AbstractContextManager[HeldRows]:
         """Open rows for training and searching, on the device or on the workers of a cluster."""
-        return rows_of(source, self.queue, lazy.memory_bytes(memory), size)
+        return rows_of(source, self.queue, memory_bytes(memory), size)
 
     def _fit(self, source: RowSource, sample_weight: Any, progress: ProgressCallback | None, memory: int) -> None:
         size = params.integer("n_codewords", self.n_codewords, 1, MAX_CODEBOOK)

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.executors import remote_executor
+from clquant.flow.source import Source
 from clquant.images.files import path_of
-from clquant.images.lazy import check_sizes, values_of
+from clquant.images.storage import check_sizes, values_of
 from clquant.params import refuse_masked, refuse_remote, shown
 from clquant.runtime import (
     Array,
@@ -38,7 +39,7 @@ Make = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class RowSource:
+class RowSource(Source):
     """Rows that can be read in portions; `source` has `shape`, `dtype` and `__getitem__` of slices of rows."""
 
     source: Any
@@ -61,9 +62,9 @@ class RowSource:
         return dtype
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of all rows."""
-        return self.count * self.components * self.dtype.itemsize
+    def row_bytes(self) -> int:
+        """Bytes of a row."""
+        return self.components * self.dtype.itemsize
 
     @property
     def is_on_device(self) -> bool:
@@ -71,20 +72,20 @@ class RowSource:
         return isinstance(self.source, Array)
 
     @property
-    def chunk_rows(self) -> int:
+    def chunk_rows(self) -> int:  # type: ignore[override]
         """Rows of a chunk of a store; 1 if it has none."""
         chunks = getattr(self.source, "chunks", None) or (1,)
         return chunks[0] if isinstance(chunks[0], int) else 1
 
     def on_host(self) -> RowSource:
         """The same rows, downloaded if they are a device array."""
-        return RowSource(self.raw(0, self.count)) if self.is_on_device else self
+        return RowSource(self.fetch(0, self.count)) if self.is_on_device else self
 
     def portion_rows(self, nbytes: int = PORTION_BYTES) -> int:
         """Rows of which float64 copies take so many bytes."""
         return max(1, nbytes // (8 * self.components))
 
-    def raw(self, first: int, end: int) -> npt.NDArray[Any]:
+    def fetch(self, first: int, end: int) -> npt.NDArray[Any]:
         """Some rows as they are, on the host."""
         given = values_of(self.source, slice(first, end), "X") if self.is_stored else self.source[first:end]
         rows: npt.NDArray[Any] = np.asarray(given.get() if isinstance(given, Array) else given)
@@ -94,9 +95,9 @@ class RowSource:
 
     def read(self, first: int, end: int) -> npt.NDArray[Any]:
         """Some rows, on the host; of floats only finite ones."""
-        return finite(self.raw(first, end), first)
+        return finite(self.fetch(first, end), first)
 
-    def portions(self, rows: int | None = None) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+    def numbered_rows(self, rows: int | None = None) -> Iterator[tuple[int, npt.NDArray[Any]]]:
         """All rows in order, with the number of each portion's first one."""
         step = self.portion_rows() if rows is None else rows
         for first in range(0, self.count, step):
@@ -106,7 +107,7 @@ class RowSource:
         """List what `work` returns for each portion, its first row's number and its weights."""
         return [
             work(rows, first, None if weights is None else weights[first : first + len(rows)])
-            for first, rows in self.portions()
+            for first, rows in self.numbered_rows()
         ]
 
     def map(
@@ -116,27 +117,28 @@ class RowSource:
         dtype: npt.DTypeLike,
     ) -> Any:
         """Map rows by `work` to rows of components or single numbers."""
-        return np.concatenate([work(rows) for _, rows in self.portions()]).astype(dtype, copy=False)
+        return np.concatenate([work(rows) for _, rows in self.numbered_rows()]).astype(dtype, copy=False)
 
     def pick(self, places: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         """Rows by their increasing numbers, on the host."""
         if isinstance(self.source, np.ndarray) and not self.is_stored:
             rows: npt.NDArray[Any] = self.source[places]
             return rows.astype(self.dtype, copy=False)
-        first = int(places.min())
-        return self.raw(first, int(places.max()) + 1)[places - first]
+        return super().pick(places)
 
     def part(self, first: int, end: int) -> RowSource:
         """Some consecutive rows: of a store as they are read."""
         if not self.is_stored:
             return RowSource(self.source[first:end])
-        return RowSource(MappedRows(self, self.raw, lambda rows: rows, self.components, self.dtype, (first, end)), True)
+        return RowSource(
+            MappedRows(self, self.fetch, lambda rows: rows, self.components, self.dtype, (first, end)), True
+        )
 
     def columns(self, own: slice, queue: CommandQueue | None) -> RowSource:
         """Some numbers of each row: as they are read of a store, on the device of a device array."""
         width = own.stop - own.start
         if self.is_stored:  # numbers that are not finite are found where they belong
-            return RowSource(MappedRows(self, self.raw, lambda rows: rows[:, own], width, self.dtype), True)
+            return RowSource(MappedRows(self, self.fetch, lambda rows: rows[:, own], width, self.dtype), True)
         if not self.is_on_device:
             return RowSource(self.source[:, own])
         array, item = self.source, self.dtype.itemsize

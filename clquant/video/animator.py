@@ -20,6 +20,7 @@ from clquant.color.formats.parallel import ordered
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
 from clquant.dithering.registry import find_dither
+from clquant.flow.source import take_ahead
 from clquant.images.moving import Frame
 from clquant.palette import verbs
 from clquant.runtime import (
@@ -33,7 +34,6 @@ from clquant.runtime import (
 )
 from clquant.video import lzw
 from clquant.video import palettes as ways
-from clquant.video.ahead import Spool, ahead
 from clquant.video.animation import Animation, Maker, Write
 from clquant.video.byte_search import within
 from clquant.video.frames import Frames, resized
@@ -41,6 +41,7 @@ from clquant.video.gif import MAX_PLAYS
 from clquant.video.hold import MOST_AHEAD, Held, held
 from clquant.video.kept import Kept
 from clquant.video.shown import About
+from clquant.video.spool import Spool
 from clquant.video.timing import MILLISECONDS
 from clquant.video.writing import DELAYS_MS, Made, Packing, about_of, shown_ms, with_delays
 
@@ -131,7 +132,7 @@ def animate(
     find_dither(dither)
     if delay_ms is None:
         source = source.at_most(MILLISECONDS // DELAYS_MS[0])
-    again: Iterable[Frame] = Spool(ahead(source)) if source.once else source
+    again: Iterable[Frame] = Spool(take_ahead(source)) if source.once else source
     reduction = Reduction(
         source=again if delay_ms is None else _Retimed(again, delay_ms),
         alike=source.alike,
@@ -218,7 +219,7 @@ class Reduction:
         found = dataclasses.replace(found, kept=Kept(found.calm))
         looked = _Looked(found)
         if learns:
-            scenes = tuple(ways.learned(ahead(looked), self._learner(), self.palettes == "scene", self.queue))
+            scenes = tuple(ways.learned(take_ahead(looked), self._learner(), self.palettes == "scene", self.queue))
         else:
             collections.deque(looked, 0)
         if looked.holes:
@@ -242,7 +243,7 @@ class Reduction:
 
     def calm(self) -> Iterator[Held]:
         """Yield the frames with what is held in them."""
-        frames = ahead(self._scaled())
+        frames = take_ahead(self._scaled())
         if self.hold:
             yield from held(frames, self.hold if self.quality < 100 else 0, self.quality, self.queue)
             return
@@ -295,7 +296,7 @@ class Reduction:
         now, following = next(scenes, None), next(scenes, None)
         learner = self._learner()
         before: Palette | None = None
-        for number, held_frame in enumerate(ahead(self.kept or self.calm())):
+        for number, held_frame in enumerate(take_ahead(self.kept or self.calm())):
             pixels, stays = held_frame.frame.pixels, held_frame.stays
             if pixels.shape[1::-1] != self.size:
                 raise InvalidArgument(

@@ -21,9 +21,9 @@ import numpy.typing as npt
 from clquant.images import moving
 from clquant.images.moving import Frame
 from clquant.runtime import InvalidArgument, Progress
-from clquant.video.ahead import TemporaryFile
 from clquant.video.animation import Maker, Write
 from clquant.video.frames import resized
+from clquant.video.spool import TemporaryFile
 
 if TYPE_CHECKING:
     from clquant.video.animator import Reduction

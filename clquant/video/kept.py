@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.images.moving import Frame, bounds
-from clquant.video.ahead import Spool
 from clquant.video.hold import Held
+from clquant.video.spool import Spool
 
 FEW_BYTES, MOST_BYTES = 1 << 24, 1 << 26  # of frames in memory, of the file
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from clquant.flow.source import take_ahead
 from clquant.runtime import (
     CommandQueue,
     NoDeviceError,
@@ -19,7 +20,6 @@ from clquant.runtime import (
     sibling_queue,
 )
 from clquant.video import gif
-from clquant.video.ahead import ahead
 from clquant.video.gif_frames import Drawn
 
 FILE = "video/lzw.cl"
@@ -41,7 +41,7 @@ def packed(frames: Iterable[Drawn], loss: int, queue: CommandQueue | None) -> It
     """Frames with their pixels packed; a pixel's colour differs by at most `loss` from its own (see `near_colors`)."""
     session = _session(queue)
     most = min(session.limits.compute_units << 20, MOST_PIXELS) if session.limits.is_cpu else 2 * MOST_PIXELS
-    for batch, symbols in ahead(_batches(frames, most)):
+    for batch, symbols in take_ahead(_batches(frames, most)):
         yield from zip(batch, blocks_of(symbols, loss, session), strict=True)
 
 

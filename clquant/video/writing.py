@@ -18,8 +18,8 @@ from clquant.color.indexed import IndexedImage
 from clquant.images import files
 from clquant.runtime import InvalidArgument, InvalidType
 from clquant.video import apng, gif, gif_frames, webp
-from clquant.video.ahead import TemporaryFile
 from clquant.video.shown import About, Shown
+from clquant.video.spool import TemporaryFile
 
 T = TypeVar("T")
 

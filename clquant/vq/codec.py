@@ -107,7 +107,7 @@ class VQCodec(Estimator):
         ----------
         images : image, or list, tuple or iterator of images
             Of any sizes, all of the same number of channels. Of Dask arrays the workers of a cluster find the sums.
-            Lazy ones (see `clquant.images.lazy`) that do not fit `memory` are read in parts, once per step on all
+            Lazy ones (see `clquant.images.storage`) that do not fit `memory` are read in parts, once per step on all
             blocks, of which there are some hundred: the codebook is the same.
         sample_weight : sequence, optional
             One entry per picture: a non-negative number, or an array (block rows, block columns) of them. Weights are
@@ -158,7 +158,7 @@ class VQCodec(Estimator):
         ----------
         image : image
             Of the codebook's channels; a Dask array gives a lazy one. Lazy images (zarr, h5py, `numpy.memmap`, a TIFF
-            in tiles; see `clquant.images.lazy`) are read in parts.
+            in tiles; see `clquant.images.storage`) are read in parts.
         progress : callable, optional
             Called with (blocks done, blocks); returning False stops the job.
         out : object or path-like, optional

@@ -15,7 +15,8 @@ from clquant import flow, images, params
 from clquant.flow.file_sinks import About, digest_of
 from clquant.flow.result_files import writing
 from clquant.flow.sink import Sink
-from clquant.images import lazy
+from clquant.flow.source import StoredRows
+from clquant.images import memory_bytes, storage
 from clquant.runtime import (
     Array,
     CommandQueue,
@@ -74,13 +75,14 @@ class BlockCoder:
         self, indices: Table | HostTable, shape: Size, progress: Report, out: Any, memory: Any, resume: bool
     ) -> Pixels:
         """Decode as `VQCodec.decode` does."""
-        report, bound = Progress(params.callback("progress", progress)), lazy.memory_bytes(memory)
+        report = Progress(params.callback("progress", progress))
+        memory_bytes(memory)
         table = opened_table(indices)
         with writing(out, self.about("decode", out, resume)) as sink:
-            return self.decoded(table, shape, report, sink, bound)
+            return self.decoded(table, shape, report, sink, memory)
 
     def decoded(
-        self, indices: Any, shape: Size, progress: Progress, sink: Sink | None = None, memory: int = lazy.DEFAULT_MEMORY
+        self, indices: Any, shape: Size, progress: Progress, sink: Sink | None = None, memory: Any = None
     ) -> Pixels:
         """The picture of an index table; on the device if the table is there."""
         table, count = self._check_table(indices), len(self.rows)
@@ -95,14 +97,17 @@ class BlockCoder:
             rows = checked_indices(indices, count) if trusted else np.ascontiguousarray(indices)
             picture = images.Picture(*table, 1, True, rows[..., None])
         else:
-            trusted, picture = True, images.Picture(*table, 1, True, lazy=TableRows(indices, count, memory))
+            trusted, picture = (
+                True,
+                images.Picture(*table, 1, True, store=TableRows(indices, count, memory_bytes(memory))),
+            )
         job = Decoded(self.rows, self.shape, size, trusted)
         made: Pixels = flow.in_bands(session, picture, job, progress, sink=sink)
         return made
 
     def _check_table(self, indices: Any) -> tuple[int, int]:
         size = len(self.rows)
-        if not isinstance(indices, np.ndarray | Array) and not lazy.is_lazy(indices):
+        if not isinstance(indices, np.ndarray | Array) and not storage.is_in_store(indices):
             raise InvalidType(
                 f"indices is {params.shown(indices)}; allowed: a NumPy array, a device array, or anything with shape, "
                 "dtype, ndim and __getitem__ of rows"
@@ -128,15 +133,15 @@ def checked_indices(part: npt.NDArray[np.integer[Any]], size: int) -> npt.NDArra
     return np.ascontiguousarray(part).astype(index_dtype(size), copy=False)
 
 
-class TableRows(lazy.LazyRows):
+class TableRows(StoredRows):
     """Rows of an index table that is elsewhere, checked as they are read."""
 
     def __init__(self, source: Any, size: int, memory: int) -> None:
         super().__init__(source, "indices", memory)
         self._size, self.bits = size, 8 * index_dtype(size).itemsize
 
-    def _read(self, rows: tuple[int, int], columns: tuple[int, int]) -> npt.NDArray[Any]:  # noqa: ARG002
-        return checked_indices(lazy.values_of(self._source, slice(*rows), "indices"), self._size)[..., None]
+    def window(self, rows: tuple[int, int], columns: tuple[int, int]) -> npt.NDArray[Any]:  # noqa: ARG002
+        return checked_indices(storage.values_of(self._source, slice(*rows), "indices"), self._size)[..., None]
 
 
 def of_blocks(report: Progress, table: Any, share: int = 1) -> Progress:
@@ -150,7 +155,7 @@ def opened_table(indices: Any) -> Any:
     """An index table as a person hands it in; that of a path is opened."""
     if not isinstance(indices, str | os.PathLike):
         return indices
-    found = lazy.opened(os.fsdecode(indices))
+    found = storage.open_path(os.fsdecode(indices))
     if found is None:
         raise InvalidType(f"indices is {params.shown(indices)}; allowed: the path of a zarr or of a TIFF in tiles")
     return found

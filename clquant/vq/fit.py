@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clquant import flow, params
+from clquant.flow import PictureSource, open_pictures
 from clquant.flow.queues import QueueThreads
 from clquant.flow.residents import InTurn, OnQueues
-from clquant.images import Picture, device_arrays, lazy, materialize, read_many
+from clquant.images import Picture, device_arrays, materialize, memory_bytes
 from clquant.runtime import (
     CommandQueue,
     InvalidArgument,
@@ -50,11 +51,11 @@ def fit_codebook(
     """The codebook of a codec's parameters for some images, and its blocks."""
     plan, block = checked_plan(codec)
     given, reporter = materialize(images), Progress(params.callback("progress", progress))
-    pictures = _read(given, lazy.memory_bytes(memory))
+    pictures = _read(given, memory_bytes(memory))
     shape = block_shape(block, {p.channels for p in pictures})
     weights = training.check_weights(sample_weight, [shape.table_shape(p.height, p.width) for p in pictures])
     session = open_session(codec.queue, device_arrays(pictures))
-    if any(picture.lazy is not None for picture in pictures):
+    if any(picture.store is not None for picture in pictures):
         return training.train(session, _in_turn(session, pictures, weights, shape), [plan], reporter), shape
     pixels = sum(p.pixels * p.channels for p in pictures)
     if is_several(codec.queue) and not device_arrays(pictures):
@@ -82,7 +83,7 @@ def _on_one(
 
 def _read(given: Any, memory: int) -> list[Picture]:
     """The pictures; lazy ones stay where they are, unless memory holds all."""
-    pictures = read_many(given, memory=memory)
+    pictures = open_pictures(given, memory=memory)
     nbytes = sum(picture.pixels * picture.pixel_bytes for picture in pictures)
     fit = _COPIES_IN_MEMORY * nbytes <= memory
     return [picture.in_memory() for picture in pictures] if fit else pictures
@@ -90,19 +91,25 @@ def _read(given: Any, memory: int) -> list[Picture]:
 
 def _in_turn(session: Session, pictures: Sequence[Picture], weights: Weights, shape: BlockShape) -> SharedBlocks:
     """The blocks of pictures of which some are read in bands of block rows, one after another."""
-    row_bytes = max(shape.table_shape(1, p.width)[1] for p in pictures) * shape.columns * shape.channels
-    high = min(p.lazy.rows_at_once(row_bytes, shape.rows) for p in pictures if p.lazy is not None)
-    cuts = [(p, row, min(row + high, p.height)) for p in pictures for row in range(0, p.height, high)]
-    counts = [math.prod(shape.table_shape(row1 - row0, picture.width)) for picture, row0, row1 in cuts]
+    cuts = [
+        (source, cut)
+        for source in map(PictureSource, pictures)
+        for cut in source.portions(session, shape.rows, row_bytes=_block_row_bytes(source.picture, shape))
+    ]
+    counts = [math.prod(shape.table_shape(cut.row1 - cut.row0, own.picture.width)) for own, cut in cuts]
     starts = [0, *itertools.accumulate(counts)]
 
     def make(number: int) -> Share:
-        picture, row0, row1 = cuts[number]
-        lazy, (first, end) = picture.lazy, starts[number : number + 2]
-        pixels = picture.on_host(session)[row0:row1] if lazy is None else lazy.rows(row0, row1)
+        (source, cut), (first, end) = cuts[number], starts[number : number + 2]
+        pixels = source.fetch(cut.row0, cut.row1)
         return Share([Band(pixels, first)], None if weights is None else weights[first:end], shape, session)
 
     return SharedBlocks(session, shape, counts, weights, InTurn(MERGES, len(cuts), make))
+
+
+def _block_row_bytes(picture: Picture, shape: BlockShape) -> int:
+    """Bytes of a row of pixels as whole blocks."""
+    return shape.table_shape(1, picture.width)[1] * shape.columns * shape.channels
 
 
 def _on_queues(

@@ -111,7 +111,7 @@ def test_refused_and_stopped(queue, sample):
         ({"refine": -1}, InvalidArgument, "refine is -1; allowed"),
         ({"refine": True}, InvalidType, "refine is True"),
         ({"refine": 1, "dpi": 0}, InvalidArgument, "dpi is 0; allowed"),
-        ({"refine": 1, "out": gray.copy()}, InvalidArgument, "refine is given with out or a lazy image"),
+        ({"refine": 1, "out": gray.copy()}, InvalidArgument, "refine is given with out or an image in a store"),
         ({"refine": 1, "inches": "far"}, InvalidType, "inches is 'far'"),
     ):
         with pytest.raises(kind, match=message):

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clquant import images, runtime
+from clquant.flow import source
 from clquant.histogram import counting, runs
 from tests.reference import counting as reference
 
@@ -63,7 +64,8 @@ def test_pictures_of_all_channels(queue, rng):
 @pytest.mark.parametrize("limits", ["max_alloc=67108864", "compute_units=1"])
 def test_bands_give_the_same(queue, rng, limits, monkeypatch):
     monkeypatch.setenv("CLQUANT_LIMITS", limits)
-    monkeypatch.setattr(images.Picture, "bands", lambda *_: [(0, 10), (10, 20)])
+    cuts = [source.Cut(0, 10, 0, 10), source.Cut(10, 20, 10, 20)]
+    monkeypatch.setattr(source.PictureSource, "portions", lambda *_, **__: cuts)
     assert_as_reference(queue, [rng.integers(0, 30, (20, 30, 4), dtype=np.uint8)])
 
 

@@ -13,7 +13,7 @@ import PIL.ImageCms
 import pytest
 import tifffile
 
-from clquant import images
+from clquant import flow, images
 from clquant.cli import main
 
 WHITE = struct.pack(">3i", 63190, 65536, 54061)  # D50
@@ -168,9 +168,9 @@ def test_every_way_of_a_tiff(
     # Of the light near black the primaries' rounding is some levels of 16 bits.
     assert np.abs(read - want).max() <= (1.5 if dtype == np.uint8 else 150)
     assert read.dtype == dtype
-    parts = images.read_parts(path, max_bits=16)
-    assert (parts.lazy is None) == (tile is None)
-    assert np.array_equal(read, read if parts.lazy is None else parts.lazy.rows(0, 48))
+    parts = flow.open_picture(path, max_bits=16)
+    assert (parts.store is None) == (tile is None)
+    assert np.array_equal(read, read if parts.store is None else parts.store.rows(0, 48))
     if tile is not None:
         opened = pytest.importorskip("clquant.dask").opened(path)
         assert opened.dtype == dtype

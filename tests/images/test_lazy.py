@@ -15,7 +15,8 @@ from hypothesis import given, settings
 
 import clquant
 from clquant import images, runtime
-from clquant.images import lazy
+from clquant.flow.source import PORTIONS_IN_MEMORY, PictureSource, StoredRows, is_stored, open_picture
+from clquant.images import storage
 from clquant.palette.engine import predict, transform
 
 zarr = pytest.importorskip("zarr", minversion="3")  # needs Python 3.11
@@ -106,7 +107,7 @@ def test_stores_that_people_have(tmp_path: pathlib.Path, picture: Any) -> None:
     mapped = np.memmap(tmp_path / "m.raw", np.uint8, "w+", shape=picture.shape)
     mapped[:] = picture
     for source in (stored, tmp_path / "a.zarr", str(tmp_path / "p.zarr"), tmp_path / "t.tif", mapped):
-        assert images.is_read_in_parts(source)
+        assert is_stored(source)
         assert np.array_equal(predict(source, SIX), whole)
         assert np.array_equal(images.read(source).array, picture)
     assert clquant.KMeansPalette(5).fit(tmp_path / "a.zarr").palette_ == clquant.KMeansPalette(5).fit(picture).palette_
@@ -116,11 +117,11 @@ def test_stores_that_people_have(tmp_path: pathlib.Path, picture: Any) -> None:
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "h.h5", "w") as file:
         source, out = file.create_dataset("x", data=picture), file.create_dataset("o", whole.shape, "u2")
-        assert images.is_read_in_parts(source)
+        assert is_stored(source)
         predict(source, SIX, out=out)
         assert np.array_equal(out[:], whole)
     xarray = pytest.importorskip("xarray")
-    assert not images.is_read_in_parts(xarray.DataArray(picture, dims=("y", "x", "band")))
+    assert not is_stored(xarray.DataArray(picture, dims=("y", "x", "band")))
 
 
 def test_folders_may_hold_stores_of_every_format(tmp_path: pathlib.Path, picture: Any) -> None:
@@ -172,30 +173,35 @@ def test_what_fails_is_named(queue: runtime.CommandQueue, picture: Any) -> None:
         predict(pyopencl.array.to_device(queue, picture), SIX, out=np.zeros(picture.shape[:2], np.uint8))
     with pytest.raises(clquant.InvalidArgument, match=r"shape \(147, 70, 3, 1\)"):
         predict(Rows(picture[..., None]), SIX)
-    with pytest.raises(clquant.InvalidArgument, match="sample_weight is given with a lazy image"):
+    with pytest.raises(clquant.InvalidArgument, match="sample_weight is given with an image in a store"):
         clquant.KMeansPalette(4).fit(Rows(picture), sample_weight=picture[..., 0])
     with pytest.raises(clquant.InvalidArgument, match="out is given for output='bits'"):
         clquant.PinwheelHalftoner(8).transform(picture[..., 0], output="bits", out=np.zeros((147, 9), np.uint8))
 
 
 def test_bounds_of_memory_are_sizes() -> None:
-    assert lazy.memory_bytes("1 GiB") == lazy.memory_bytes(1 << 30) == 1 << 30
-    assert lazy.memory_bytes("1.5MB") == lazy.memory_bytes("1.5M") == lazy.memory_bytes("1500000") == 1_500_000
-    assert lazy.memory_bytes(None) == 512 << 20
+    assert storage.memory_bytes("1 GiB") == storage.memory_bytes(1 << 30) == 1 << 30
+    assert storage.memory_bytes("1.5MB") == storage.memory_bytes("1.5M") == storage.memory_bytes("1500000") == 1_500_000
+    assert storage.memory_bytes(None) == 512 << 20
     for wrong in ("much", "1", "5 bytes", -1, 1.5, 100):
         with pytest.raises(clquant.ClquantError, match="memory is"):
-            lazy.memory_bytes(wrong)
+            storage.memory_bytes(wrong)
 
 
 def test_bands_hold_whole_chunks_and_stay_in_memory() -> None:
-    rows = lazy.LazyRows(Rows(np.zeros((4000, 100, 3), np.uint8), chunks=(64, 100, 3)), "image", 1 << 20)
-    most = (1 << 20) // (lazy.BANDS_IN_MEMORY * 300)
-    assert rows.rows_at_once(0) == most // 64 * 64
-    assert rows.rows_at_once(0, 24) == most // 192 * 192
-    widest = 3 * (1 << 20) // (8 * 64)  # of rows of which memory holds 8/3 bands of whole chunks
-    assert rows.rows_at_once(widest) == 64
-    assert rows.rows_at_once(widest + 1) == (1 << 20) // (6 * (widest + 1))
-    assert rows.rows_at_once(300 * 100, 8) == 8
+    stored = Rows(np.zeros((4000, 100, 3), np.uint8), chunks=(64, 100, 3))
+    source = PictureSource(open_picture(stored, memory=1 << 20))
+
+    def first(row_bytes: int, multiple: int = 1) -> int:
+        return source.portions(None, multiple, row_bytes=row_bytes)[0].row1
+
+    most = (1 << 20) // (PORTIONS_IN_MEMORY * 300)
+    assert first(0) == most // 64 * 64
+    assert first(0, 24) == most // 192 * 192
+    widest = 3 * (1 << 20) // (8 * 64)  # of rows of which memory holds 8/3 portions of whole chunks
+    assert first(widest) == 64
+    assert first(widest + 1) == (1 << 20) // (6 * (widest + 1))
+    assert first(300 * 100, 8) == 8
 
 
 @pytest.mark.parametrize(("rows", "read"), [(10, [10, 20]), (11, [11])])
@@ -207,9 +213,9 @@ def test_bands_are_read_ahead_if_memory_holds_four(rows: int, read: list[int]) -
             ends.append(key.stop)
             return super().__getitem__(key)
 
-    reader = lazy.LazyRows(Noted(np.zeros((64, 100, 3), np.uint8)), "image", 4 * 10 * 300)
+    reader = StoredRows(Noted(np.zeros((64, 100, 3), np.uint8)), "image", 4 * 10 * 300)
     reader.rows(0, rows)
-    reader._reader.shutdown()
+    reader._ahead._thread.shutdown()
     assert ends == read
 
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 
 import clquant
 from clquant import quality, runtime
-from clquant.images import lazy
+from clquant.flow.source import StoredRows
 
 from .test_lazy import Rows
 
@@ -153,7 +153,7 @@ def test_rows_that_overlap_are_read_ahead() -> None:
             asked.append((key.start, key.stop))
             return super().__getitem__(key)
 
-    rows = lazy.LazyRows(Noted(np.zeros((100, 3), np.uint8)), "image", 1 << 20)
+    rows = StoredRows(Noted(np.zeros((100, 3), np.uint8)), "image", 1 << 20)
     bands = [(max(row - 2, 0), min(row + 12, 100)) for row in range(0, 100, 10)]
     for band in bands:
         assert rows.rows(*band).shape == (band[1] - band[0], 3, 1)

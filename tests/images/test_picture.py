@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 
 from clquant import images, runtime
+from clquant.flow import PictureSource
 
 
 def uploaded(queue: runtime.CommandQueue, source: object) -> np.ndarray:
@@ -64,8 +65,12 @@ def test_bands_cover_the_rows_once(queue: runtime.CommandQueue, monkeypatch: pyt
     monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=1000")
     session = runtime.open_session(queue)
     picture = images.read(np.zeros((103, 10, 3), np.uint8))
-    assert list(picture.bands(session)) == [(0, 33), (33, 66), (66, 99), (99, 103)]
-    assert list(picture.bands(session, row_bytes=16 * picture.width, multiple_of=4))[:2] == [(0, 4), (4, 8)]
+    source = PictureSource(picture)
+    assert [cut.rows[2:] for cut in source.portions(session, whole=True)] == [(0, 33), (33, 66), (66, 99), (99, 103)]
+    cuts = source.portions(session, 4, row_bytes=16 * picture.width, whole=True)
+    assert [cut.rows for cut in cuts[:2]] == [(0, 4, 0, 4), (4, 8, 4, 8)]
+    reaching = source.portions(session, 4, 2)
+    assert [cut.rows for cut in reaching[:2]] == [(0, 30, 0, 28), (26, 58, 28, 56)]
 
 
 def test_bool_and_16_bit_and_float_by_the_stated_rules() -> None:

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import clquant
-from clquant import images
-from clquant.images import lazy
+from clquant import flow, images
+from clquant.images import storage
 from clquant.images.tiff import geo, geo_files
 
 SHAPE = (16, 24, 3)
@@ -146,7 +146,7 @@ def test_shards_and_picture_codecs_are_read(tmp_path: pathlib.Path) -> None:
     made = zarr.create_array(tmp_path / "s.zarr", shape=SHAPE, chunks=(8, 8, 3), shards=(16, 24, 3), dtype="u1")
     made[:] = PICTURE
     assert np.array_equal(images.read(tmp_path / "s.zarr").array, PICTURE)
-    assert np.array_equal(images.read_parts(tmp_path / "s.zarr").lazy.rows(3, 9), PICTURE[3:9])  # type: ignore[union-attr]
+    assert np.array_equal(flow.open_picture(tmp_path / "s.zarr").store.rows(3, 9), PICTURE[3:9])  # type: ignore[union-attr]
 
 
 def with_tag(path: pathlib.Path, **items: str) -> None:
@@ -219,12 +219,12 @@ def test_a_tile_unpacks_to_what_it_has(tmp_path: pathlib.Path, monkeypatch: pyte
     path = tmp_path / "a.tif"
     wide = np.tile(PICTURE, (3, 3, 1))
     tifffile.imwrite(path, wide, tile=(16, 32), photometric="rgb", compression="zlib", predictor=True)
-    opened = lazy.opened(str(path))
+    opened = storage.open_path(str(path))
     assert np.array_equal(opened[5:40], wide[5:40])  # type: ignore[index]
     assert np.array_equal(opened[:, 30:71, 1:], wide[:, 30:71, 1:])  # type: ignore[index]
     gray = tmp_path / "g.tif"
     tifffile.imwrite(gray, wide[..., 0].astype(np.uint16) * 257, tile=(16, 16), compression="zlib")
-    assert np.array_equal(lazy.opened(str(gray))[3:44], wide[3:44, :, 0].astype(np.uint16) * 257)  # type: ignore[index]
+    assert np.array_equal(storage.open_path(str(gray))[3:44], wide[3:44, :, 0].astype(np.uint16) * 257)  # type: ignore[index]
     with tifffile.TiffFile(path) as file:
         page = file.pages[0]
         places, counts, bytecounts = page.dataoffsets, page.databytecounts, page.tags["TileByteCounts"]
@@ -251,7 +251,7 @@ def test_a_tile_unpacks_to_what_it_has(tmp_path: pathlib.Path, monkeypatch: pyte
             return found
 
     monkeypatch.setattr(zlib, "decompressobj", Counting)
-    assert not lazy.opened(str(path))[:16, :32].any()  # type: ignore[index]
+    assert not storage.open_path(str(path))[:16, :32].any()  # type: ignore[index]
     assert sizes == [16 * 32 * 3]
 
 
@@ -267,7 +267,7 @@ def test_further_files_of_an_ome_tiff_are_left_alone(tmp_path: pathlib.Path) -> 
     path = tmp_path / "a.ome.tif"
     tifffile.imwrite(path, PICTURE[..., 0], tile=(16, 16), description=xml, metadata=None)
     os.mkfifo(tmp_path / "other.ome.tif")  # who opens it waits for ever
-    assert np.array_equal(lazy.opened(str(path))[:], PICTURE[..., 0])  # type: ignore[index]
+    assert np.array_equal(storage.open_path(str(path))[:], PICTURE[..., 0])  # type: ignore[index]
 
 
 def test_nothing_of_zarr_goes_on_behind_an_error(tmp_path: pathlib.Path) -> None:

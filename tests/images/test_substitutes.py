@@ -12,7 +12,7 @@ import pytest
 import tifffile
 
 import clquant
-from clquant import images
+from clquant import flow, images
 from clquant.images.tiff.directories import SHORT, directory_of, integer_field, with_directory
 from clquant.runtime import FileError
 
@@ -72,7 +72,7 @@ def test_tiff(
         array = images.read(path.read_bytes(), max_bits=16).array
         assert array.dtype == values.dtype
         assert np.array_equal(array, shown(values))
-        assert np.array_equal(images.read_parts(path, max_bits=16).in_memory().array, array)
+        assert np.array_equal(flow.open_picture(path, max_bits=16).in_memory().array, array)
 
 
 def test_premultiplied_alpha(tmp_path: pathlib.Path, rng: np.random.Generator) -> None:

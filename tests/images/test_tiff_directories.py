@@ -10,7 +10,7 @@ import pytest
 import tifffile
 
 from clquant import runtime
-from clquant.images import lazy
+from clquant.images import storage
 from clquant.images.tiff.directories import HEIGHT, WIDTH, first_directory
 
 
@@ -60,4 +60,4 @@ def test_claims_are_checked_before_parts_are_read(
     data[at + 2 : at + 12] = struct.pack("<HII", 4, 1, value)
     (tmp_path / "a.tif").write_bytes(data)
     with pytest.raises(runtime.FileError, match="cannot read" if named else message):
-        np.asarray(lazy.opened(str(tmp_path / "a.tif"))[0:1])
+        np.asarray(storage.open_path(str(tmp_path / "a.tif"))[0:1])

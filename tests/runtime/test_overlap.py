@@ -13,7 +13,7 @@ import pytest
 import clquant
 from clquant import KMeansPalette, images, runtime
 from clquant.flow import Steps
-from clquant.flow.local import bands_of
+from clquant.flow.source import PictureSource
 from clquant.histogram import counting
 from clquant.images import upload
 from clquant.palette import engine
@@ -40,9 +40,7 @@ def session(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch, copies
 @pytest.mark.parametrize(("bands", "rows"), [(1, 64), (2, 32), (4, 16), (8, 12), (64, 12)])  # 4096 bytes are 13 rows
 def test_bands_are_of_whole_multiples(session: runtime.Session, bands: int, rows: int) -> None:
     with runtime.force_tuning({"transfer.bands": bands}):
-        assert upload.parts(session, 64, 333, True, multiple_of=2) == [
-            (row, min(row + rows, 64)) for row in range(0, 64, rows)
-        ]
+        assert upload.part_rows(session, 64, 333, True, multiple_of=2) == rows
 
 
 @pytest.mark.parametrize(("least", "rows"), [(0, 64), (100, 100), (10**6, 512)])
@@ -50,13 +48,13 @@ def test_bands_of_blocks_have_the_rows_that_keep_a_device_busy(session: runtime.
     picture = images.read(np.zeros((512, 200), np.uint8))
     with runtime.force_tuning({"transfer.bands": 8}):
         steps = Steps(lambda *_: None, rows=4, reach=4, least_rows=least)
-        found = bands_of(session, [picture], steps, 200)
-    assert [band[2:] for band in found] == [(row, min(row + rows, 512)) for row in range(0, 512, rows)]
-    assert all(first <= max(valid - 4, 0) and end >= min(valid_end + 4, 512) for first, end, valid, valid_end in found)
+        found = PictureSource(picture).portions(session, **steps.cutting(200))
+    assert [(cut.row0, cut.row1) for cut in found] == [(row, min(row + rows, 512)) for row in range(0, 512, rows)]
+    assert all((cut.first, cut.last) == (max(cut.row0 - 4, 0), min(cut.row1 + 4, 512)) for cut in found)
 
 
 def test_shared_memory_takes_one_band(queue: runtime.CommandQueue) -> None:
-    assert upload.parts(runtime.open_session(queue), 10, 1 << 20, True) == [(0, 10)]
+    assert upload.part_rows(runtime.open_session(queue), 10, 1 << 20, True) >= 10
 
 
 def test_a_profile_sees_every_copy(session: runtime.Session, rng: np.random.Generator) -> None:
@@ -129,9 +127,7 @@ def test_a_callback_may_run_the_same_engine_and_others(
 
 def test_bands_respect_the_largest_allocation(queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=1000")
-    assert upload.parts(runtime.open_session(queue), 25, 100, True, multiple_of=4) == [
-        (0, 8), (8, 16), (16, 24), (24, 25)
-    ]  # fmt: skip
+    assert upload.part_rows(runtime.open_session(queue), 25, 100, True, multiple_of=4) == 8
 
 
 @pytest.mark.parametrize("colors", [False, True])
@@ -192,11 +188,11 @@ def test_a_picture_goes_in_parts_where_memory_is_short_for_all(
 def test_a_picture_that_is_there_goes_on_in_fewer_parts(session: runtime.Session, rng: np.random.Generator) -> None:
     with session.scope() as scope:
         picture = images.read(photo(rng)).send(session, scope)
-        on_its_way = picture.parts(session)
+        on_its_way = PictureSource(picture).portions(session)
         picture.upload(session, scope)
-        there = picture.parts(session)
+        there = PictureSource(picture).portions(session)
     assert len(there) == upload.PARTS_THERE or len(on_its_way) <= len(there) <= upload.PARTS_THERE
-    assert [*(begin for begin, _ in there), 90] == [0, *(end for _, end in there)]
+    assert [*(cut.row0 for cut in there), 90] == [0, *(cut.row1 for cut in there)]
 
 
 def test_fit_predict_copies_the_picture_once(session: runtime.Session, rng: np.random.Generator) -> None:

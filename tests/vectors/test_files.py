@@ -239,10 +239,10 @@ def test_rows_that_cannot_be_had(tmp_path: pathlib.Path) -> None:
             return WHOLE[:1].astype(float)
 
     with pytest.raises(ClquantError, match=r"X gives rows \(1, 5\) of float64"):
-        read_rows(Rows()).raw(0, 3)
+        read_rows(Rows()).fetch(0, 3)
     dask = pytest.importorskip("dask.array")
     with pytest.raises(ClquantError, match="all rows are needed in one process"):
-        read_rows(dask.from_array(WHOLE)).raw(0, 3)
+        read_rows(dask.from_array(WHOLE)).fetch(0, 3)
     pytest.importorskip("zarr")
     (tmp_path / "bad.zarr").mkdir()
     (tmp_path / "bad.zarr" / "zarr.json").write_text("{")

@@ -19,8 +19,8 @@ from clquant.cli import main
 from clquant.images.moving import Frame
 from clquant.runtime import InvalidArgument, open_session
 from clquant.video import animator, gif, kept, lzw
-from clquant.video.ahead import Spool, TemporaryFile
 from clquant.video.hold import held
+from clquant.video.spool import Spool, TemporaryFile
 from tests.gif_decoder import decoded
 from tests.reference import hold as hold_reference
 from tests.reference import lzw as lzw_reference

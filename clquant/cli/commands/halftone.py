@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from clquant import images
+from clquant import flow
 from clquant.cli import batch, common, executors, loading
 from clquant.cli.batch import Item
 from clquant.cli.common import given_palette, option, shown
@@ -127,7 +127,7 @@ def _one(halftoner: PinwheelHalftoner, item: Item, loaded: Loaded | None) -> bat
         make_folder(item.place)
         with item.working() as progress:
             halftoner.transform(loading.picture(args, item.source), progress=progress, out=item.target)
-        whole = images.read_parts(loading.chosen_bands(item.source, args.bands) or item.source.path)
+        whole = flow.open_picture(loading.chosen_bands(item.source, args.bands) or item.source.path)
         return lambda: _report(halftoner, item, (whole.height, whole.width), None)
     kind = lossless_kind(item.place, "a halftone")
     how = common.parameters(args, halftoner.transform)

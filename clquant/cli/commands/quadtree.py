@@ -21,7 +21,7 @@ from clquant.cli.outputs import expected, picture_bytes
 from clquant.color.formats import png
 from clquant.color.formats.gif import MAX_COLORS
 from clquant.color.values import lay_over
-from clquant.images import lazy
+from clquant.images import storage
 from clquant.images.folders import PICTURE_SUFFIXES
 from clquant.images.tiff import geo, geo_files
 from clquant.quadtree import Quadtree, QuadtreeBuilder, figures, files, geojson, streaming
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     trees = places.further(args.save, lambda source: f"{source.stem}.clqt", "--save", (".clqt",))
     if all(_is_tree(source) for source in places.inputs):
         _refuse_building(args)
-    lazy.memory_bytes(args.memory or MEMORY, "--memory")
+    storage.memory_bytes(args.memory or MEMORY, "--memory")
     if not pairs:
         return 0
     given = common.parameters(args, QuadtreeBuilder)
@@ -111,7 +111,7 @@ def _one(builder: QuadtreeBuilder, trees: dict[Source, str], item: Item, found: 
         tree = found
     else:
         picture = images.read(found.pixels, max_channels=MAX_CHANNELS, max_bits=16)
-        if picture.bits == 8 and streaming.streamed_bytes(picture) > lazy.memory_bytes(
+        if picture.bits == 8 and streaming.streamed_bytes(picture) > storage.memory_bytes(
             args.memory or MEMORY, "--memory"
         ):
             made = _streamed(builder, item, picture, place, needs_tree=args.gif or item.source in trees)
@@ -142,7 +142,7 @@ def _streamed(
 ) -> batch.Report | None:
     """Write a picture's tree square by square, and make its report; None if a whole tree is needed and fits."""
     args = item.args
-    memory = lazy.memory_bytes(args.memory or MEMORY, "--memory")
+    memory = storage.memory_bytes(args.memory or MEMORY, "--memory")
     with item.working() as progress:
         squares = streaming.Squares(builder, picture, memory, runtime.Progress(progress))
         if needs_tree:

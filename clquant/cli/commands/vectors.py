@@ -168,9 +168,9 @@ def _encode(args: argparse.Namespace) -> int:
         rows = read_rows(_rows(source))
         if isinstance(model, CodeQuantizer):
             width = code_bytes(len(model.codebooks_), (model.codebooks_.shape[1] - 1).bit_length())
-            codes = (np.asarray(model.encode(own)) for _, own in rows.portions())
+            codes = (np.asarray(model.encode(own)) for _, own in rows.numbered_rows())
             return (rows.count, width), np.dtype(np.uint8), codes
-        return (rows.count,), np.dtype(np.int32), (model.predict(own) for _, own in rows.portions())
+        return (rows.count,), np.dtype(np.int32), (model.predict(own) for _, own in rows.numbered_rows())
 
     return _each(args, "codes", make)
 

@@ -20,8 +20,9 @@ from clquant.color.indexed import IndexedImage
 from clquant.color.palette import MOST_COLORS, Palette, as_palette
 from clquant.dithering.ordered import OrderedDither
 from clquant.dithering.registry import find_dither
+from clquant.flow.source import PORTIONS_IN_MEMORY
 from clquant.histogram.color_histogram import ColorHistogram
-from clquant.images import decode, files, lazy, picture_files
+from clquant.images import decode, files, memory_bytes, picture_files
 from clquant.kmeans import KMeansPalette
 from clquant.palette import engine
 from clquant.params import shown
@@ -110,7 +111,7 @@ def histogram(
     InvalidType, InvalidArgument, FileError, StoppedError
         If an argument is not allowed, a tile cannot be read, or `progress` returned False.
     """
-    report, bound = Progress(params.callback("progress", progress)), lazy.memory_bytes(memory)
+    report, bound = Progress(params.callback("progress", progress)), memory_bytes(memory)
     with stores.opened(source, tms) as tiles:
         return _counted(tiles, _listed(tiles), bound, queue, report)
 
@@ -166,7 +167,7 @@ def quantize(
     InvalidType, InvalidArgument, FileError, StoppedError
         If an argument is not allowed, a tile cannot be read or the result not be written, or `progress` returned False.
     """
-    report, bound = Progress(params.callback("progress", progress)), lazy.memory_bytes(memory)
+    report, bound = Progress(params.callback("progress", progress)), memory_bytes(memory)
     mask, target = _mask_of(dither), files.path_of(out, "out")
     params.boolean("keep_empty", keep_empty)
     learner, palette = _checked_colors(colors, color_space, random_state, queue)
@@ -275,7 +276,7 @@ def _counted(
 
 
 def _batches(places: Iterable[Place], bound: int) -> Iterator[list[Place]]:
-    size = max(bound // (lazy.BANDS_IN_MEMORY * _USUAL_TILE_BYTES), 1)
+    size = max(bound // (PORTIONS_IN_MEMORY * _USUAL_TILE_BYTES), 1)
     rest = iter(places)
     while batch := list(itertools.islice(rest, size)):
         yield batch

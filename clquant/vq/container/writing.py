@@ -45,7 +45,7 @@ class Compressor:
     def write(self, file: Sink, image: images.ImageLike, embed: bool, progress: Progress, memory: Any) -> None:
         """Write a picture to a binary file."""
         halves = Progress((lambda n, total: progress.report(n // 2, total)) if progress.wanted else None)
-        pictures = [images.read_parts(image, memory=memory)]
+        pictures = [flow.open_picture(image, memory=memory)]
         with images.all_sent(pictures, self.coder.queue) as (session, (picture,)):
             table: Any = flow.in_bands(session, picture, self.coder.encoding, halves)
             if not isinstance(table, np.ndarray):

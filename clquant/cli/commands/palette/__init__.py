@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 import clquant
-from clquant import images
+from clquant import flow, images
 from clquant.cli import batch, common, executors, inputs, loading, streams
 from clquant.cli.batch import Item
 from clquant.cli.commands.palette import films
@@ -251,7 +251,7 @@ def _by_bands(options: Options, shared: Palette | None, item: Item) -> batch.Fin
         whole = loading.picture(args, item.source)
         palette = shared or options.learn([whole], item.label)
         given = whole if args.cluster is None else item.source.path
-        picture = images.read_parts(given, memory=args.memory, max_bits=16)
+        picture = flow.open_picture(given, memory=args.memory, max_bits=16)
         # A palette that was learned has an entry for holes if there are some.
         if args.use is not None and len(palette) != MOST_COLORS and _has_holes(picture):
             palette = palette.with_transparent()
@@ -290,12 +290,11 @@ def _by_bands(options: Options, shared: Palette | None, item: Item) -> batch.Fin
 
 
 def _has_holes(picture: images.Picture) -> bool:
-    """Whether some pixels have alpha 0, which a lazy picture is read for."""
-    if picture.channels != 4 or picture.lazy is None:
-        return picture.channels == 4 and picture.array is not None and not decode.narrowed(picture.array[..., 3]).all()
-    step = picture.lazy.rows_at_once(0)
-    parts = (picture.lazy.rows(row, min(row + step, picture.height)) for row in range(0, picture.height, step))
-    return any(not decode.narrowed(rows[..., 3]).all() for rows in parts)
+    """Whether some pixels have alpha 0, for which a picture in a store is read."""
+    if picture.channels != 4:
+        return False
+    arrays = (part.array for part in flow.PictureSource(picture).parts_in_memory())
+    return any(array is not None and not decode.narrowed(array[..., 3]).all() for array in arrays)
 
 
 def _as_seen(pixels: Pixels, alpha: bool) -> Pixels:

@@ -29,8 +29,8 @@ from clquant.color.values import lay_over
 from clquant.images import moving
 from clquant.runtime import ClquantError, InvalidArgument, Progress
 from clquant.video import animation, gif_frames, writing
-from clquant.video.ahead import Spool
 from clquant.video.shown import About
+from clquant.video.spool import Spool
 
 STILL_SUFFIX = ".png"
 _KEPT_BYTES = 1 << 27  # of a film that is read once

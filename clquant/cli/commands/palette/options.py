@@ -21,7 +21,7 @@ from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
 from clquant.dithering.error_filters import FILTERS
 from clquant.dithering.threshold_maps import ORDERED
-from clquant.images import lazy
+from clquant.images import storage
 from clquant.images.decode import narrowed
 from clquant.images.tiff import geo, geo_files
 from clquant.palette import engine
@@ -176,7 +176,7 @@ def _takes(args: argparse.Namespace, method: str, name: str) -> bool:
 
 def check_bands(args: argparse.Namespace, pairs: Sequence[Pair]) -> None:
     """Refuse options that do not go with results that are written by bands, or go with those alone."""
-    lazy.memory_bytes(args.memory, "--memory")
+    storage.memory_bytes(args.memory, "--memory")
     banded, whole = loading.split(args, pairs)
     for name in ("memory", "resume"):
         if getattr(args, name) and not banded:

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from clquant.flow import PictureSource
 from clquant.histogram.distinct import MAX_DISTINCT, DistinctColors, distinct_colors
 from clquant.histogram.merging import summed
-from clquant.images import Picture, pieces
+from clquant.images import Picture
 from clquant.neuquant.sampling import Band, Pixels, checked_total, put_samples, spread_places
 from clquant.runtime import Scope, Session
 
@@ -33,7 +34,7 @@ def streamed_pixels(
     channels = max(picture.channels for picture in pictures)
     colors, drawn, begin = StreamedColors(session, MAX_DISTINCT), np.full((count, channels), 255, np.uint8), 0
     for picture in pictures:
-        for piece in pieces(picture):
+        for piece in PictureSource(picture).parts_in_memory():
             values = piece.on_host(session).reshape(-1, piece.channels)
             colors.add(piece, values)
             low, high = np.searchsorted(places, (begin, begin + len(values)))

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from clquant.flow import PictureSource
 from clquant.histogram.distinct import DistinctColors
-from clquant.images import Picture, pieces
+from clquant.images import Picture
 from clquant.images.decode import Samples
-from clquant.neuquant.lazy_sampling import StreamedColors
 from clquant.neuquant.sampling import Band, Pixels, checked_total, put_samples, walk_step
+from clquant.neuquant.stored_sampling import StreamedColors
 from clquant.runtime import Scope, Session
 
 
@@ -49,7 +50,7 @@ class Window:
         self.total = checked_total(pictures)
         self._step = walk_step(self.total)
         self._channels = max(picture.channels for picture in pictures)
-        memory = min(picture.lazy.memory for picture in pictures if picture.lazy is not None)
+        memory = min(picture.store.memory for picture in pictures if picture.store is not None)
         self._samples = max(self.total // sample_factor, 1)
         # On the host and on the device.
         self._room = min(max(memory // (2 * self._channels), 1), self._samples)
@@ -69,7 +70,7 @@ class Window:
         drawn = np.full((count, self._channels), 255, np.uint8)
         begin = 0
         for picture in self._pictures:
-            for piece in pieces(picture):
+            for piece in PictureSource(picture).parts_in_memory():
                 values = piece.on_host(self._session).reshape(-1, piece.channels)
                 if inspect is not None:
                     inspect(piece, values)

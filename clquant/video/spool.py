@@ -1,13 +1,11 @@
-"""Work of neighbouring stages at one time, and frames that can be read again, with few of them in memory."""
+"""Items that can be read again, with few of them in memory."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import pickle
-import queue
 import tempfile
-import threading
 import weakref
 import zlib
 from collections.abc import Iterable, Iterator
@@ -17,42 +15,6 @@ from clquant.params import reason_of
 from clquant.runtime import FileError
 
 T = TypeVar("T")
-
-_END = object()
-
-
-def ahead(items: Iterable[T], depth: int = 1) -> Iterator[T]:
-    """Yield items that a thread takes from an iterable, up to `depth` of them early; its errors come at their turn."""
-    ready: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    room, stopped = threading.Semaphore(depth), threading.Event()
-
-    def take() -> None:
-        try:
-            source = iter(items)
-            while room.acquire() and not stopped.is_set():
-                item = next(source, _END)
-                ready.put((item, None))
-                if item is _END:
-                    return
-                del item  # not kept while it waits for room
-        except BaseException as error:  # raised where the item was to come
-            ready.put((_END, error))
-
-    thread = threading.Thread(target=take, name="clquant-frames", daemon=True)
-    thread.start()
-    try:
-        while True:
-            item, error = ready.get()
-            if error is not None:
-                raise error
-            if item is _END:
-                return
-            room.release()
-            yield item
-    finally:
-        stopped.set()
-        room.release()
-        thread.join()
 
 
 class TemporaryFile(tempfile.SpooledTemporaryFile[bytes]):
