@@ -10,10 +10,7 @@ import numpy as np
 from clquant import params
 from clquant.images import ImageLike, Picture, materialize, read
 from clquant.images.dark_values import warned_once
-from clquant.runtime import Array, CommandQueue, InvalidArgument, InvalidType, Session, open_session
-
-# Most bytes of pictures that were read to be worked on together.
-MOST_BYTES = 1 << 28
+from clquant.runtime import Array, CommandQueue, InvalidArgument, InvalidType, Session, bound, open_session
 
 
 def listed(images: Any) -> Sequence[ImageLike]:
@@ -38,7 +35,7 @@ def read_in_groups(
     alone: Callable[[int, Picture], None],
     read_one: Callable[[ImageLike, str], Picture] = lambda source, name: read(source, argument=name),
 ) -> None:
-    """Read images in order: `alone` does one at once, `together` those that `joins` lets wait, up to `MOST_BYTES`.
+    """Read images in order: `alone` does one at once, `together` those that `joins` lets wait, up to 256 MiB.
 
     `read_one` reads an image under the name that errors have for it.
     """
@@ -47,7 +44,7 @@ def read_in_groups(
     with warned_once():
         for index, source in enumerate(sources):
             waiting_bytes += _take(index, read_one(source, f"images[{index}]"), source, joins, waiting, alone)
-            if waiting_bytes >= MOST_BYTES:
+            if waiting_bytes >= bound("batches.bytes"):
                 together(waiting)
                 waiting, waiting_bytes = {}, 0
         if waiting:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import LocalMemory, PreparedLaunch, Scope, Session, Variant
+from clquant.runtime import LocalMemory, PreparedLaunch, Scope, Session, Variant, bound
 from clquant.training.blocks import Key
 from clquant.training.blockset import BlockRun, BlockSet
 from clquant.training.merging import Merging
@@ -35,7 +35,7 @@ _SQUARES, _BLOCKS_PER_SQUARE = 16384, 64  # partial sums per piece at most; bloc
 _STATE_GROUP, _FOLD_GROUP = 256, 32
 PLACE_BITS = 22  # of a block's number within its piece, beside its level, in cl/training/lloyd.cl
 PLACE_MASK = (1 << PLACE_BITS) - 1
-_MOST_EACH, _MOST_BINS = 8, 8192  # blocks of a work-item that sorts and adds them; codewords by which they are sorted
+_MOST_EACH = 8  # blocks of a work-item that sorts and adds them
 _SUM_GROUP = 256
 
 
@@ -126,7 +126,7 @@ class Lloyd:
         lanes = self.lanes("vq_accumulate", _SUM_GROUP, 8 + 6 * _MOST_EACH)
         each = max(1, min(_MOST_EACH, piece.count // (lanes * limits.compute_units)))
         local = {"ranks": 2 * lanes * each, "order": 4 * lanes * each, "room": 8 * lanes}
-        fits = capacity <= _MOST_BINS and 4 * capacity + sum(local.values()) <= limits.local_memory
+        fits = capacity <= bound("lloyd.bins") and 4 * capacity + sum(local.values()) <= limits.local_memory
         bins = capacity if fits else 0
         rooms = {name: LocalMemory(nbytes) for name, nbytes in {**local, "own": 4 * max(1, bins)}.items()}
         groups = -(-piece.count // (lanes * each))

@@ -19,6 +19,7 @@ from clquant.runtime import (
     QueueLike,
     Scope,
     Session,
+    bound,
     is_several,
     open_session,
     queues_of,
@@ -35,7 +36,6 @@ from clquant.vectors.rows import RowSource
 T = TypeVar("T")
 Words = npt.NDArray[np.integer[Any]]
 _DEVICE_SHARE = 3  # rows take at most a third of a device's memory, beside samples and what steps need
-_MOST_AT_ONCE = 1 << 26  # bytes of rows in a portion, or a quarter of the host memory that they may take
 _MOST_OF_CHUNKS = 1 << 28  # of rows that are whole chunks of a store, which reads several at the same time
 
 
@@ -73,7 +73,7 @@ def _rows_at_once(source: RowSource, room: int) -> int:
     chunks = min(room, _MOST_OF_CHUNKS) // (source.components * source.dtype.itemsize * chunk)
     if chunk > 1 and chunks > 0:
         return chunks * chunk
-    return max(1, min(room, _MOST_AT_ONCE) // (source.components * max(source.dtype.itemsize, 2)))
+    return max(1, min(room, bound("rows.portion")) // (source.components * max(source.dtype.itemsize, 2)))
 
 
 class HeldRows:

@@ -12,6 +12,7 @@ import pytest
 
 import clquant
 from clquant.dask import Files, files, histogram
+from tests.lowering import lower
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +75,7 @@ def test_files_of_other_kinds_and_folders_are_counted_like_one_collection(
 ) -> None:
     monkeypatch.setattr(files, "TASKS_PER_WORKER", 2)
     monkeypatch.setattr("clquant.histogram.device_counts.LEAST_COLORS", least)  # for adding up on devices
-    monkeypatch.setattr("clquant.images.batches.MOST_BYTES", group)
+    lower(monkeypatch, batches__bytes=group)
     rng = np.random.default_rng(8)
     below = folder / "below"
     below.mkdir()

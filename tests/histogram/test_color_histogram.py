@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import clquant
 from clquant import ColorHistogram, KMeansPalette, NeuQuantCL
 from clquant.histogram import accumulation, counting, file, merging
+from tests.lowering import lower
 from tests.reference import counting as reference
 
 ANY = settings(max_examples=20)
@@ -109,7 +110,7 @@ def test_merging_on_the_way(queue, rng, monkeypatch):
     pictures[2][..., 3] = 255
     together = sum(ColorHistogram.of(one, queue=queue) for one in pictures)
     monkeypatch.setattr("clquant.histogram.accumulation.MOST_WAITING", 100)
-    monkeypatch.setattr("clquant.images.batches.MOST_BYTES", 1)
+    lower(monkeypatch, batches__bytes=1)
     found = ColorHistogram.of(pictures, queue=queue)
     assert found == together
     learned = KMeansPalette(5, queue=queue).fit_histogram(found)

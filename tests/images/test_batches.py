@@ -12,6 +12,7 @@ import pytest
 
 from clquant import KMeansPalette, NeuQuantCL, images, runtime
 from clquant.images import batches, decode
+from tests.lowering import lower
 
 ENGINES = (KMeansPalette, NeuQuantCL)
 LARGE, SMALL = (257, 256, 3), (20, 30, 3)
@@ -78,7 +79,7 @@ def test_what_waits_together_is_bounded(
     learner = engine(4, queue=queue, **options)
     expected = learner.fit_many([np.asarray(PIL.Image.open(path)) for path in paths])
     told: list[tuple[int, int]] = []
-    monkeypatch.setattr(batches, "MOST_BYTES", 2 * 20 * 30 * 3)
+    lower(monkeypatch, batches__bytes=2 * 20 * 30 * 3)
     assert learner.fit_many(paths, progress=lambda done, total: told.append((done, total))) == expected
     assert alive == in_memory
     if done is not None:
@@ -86,7 +87,7 @@ def test_what_waits_together_is_bounded(
 
 
 def test_arrays_in_memory_are_worked_on_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "MOST_BYTES", 1)
+    lower(monkeypatch, batches__bytes=1)
     groups: list[list[int]] = []
     array = np.zeros((3, 4), np.uint8)
     sources = [array, images.read(array), array.astype(bool), array, array[:, ::2]]

@@ -11,12 +11,13 @@ import pyopencl.array
 import pytest
 
 from clquant import VQCodec, images, runtime
-from clquant.training import lloyd, schedule, training
+from clquant.training import schedule, training
 from clquant.training import search as search_module
 from clquant.training.blocks import BlockShape
 from clquant.training.blockset import BlockSet
 from clquant.training.selection import Selection
 from clquant.vq.fit import checked_plan
+from tests.lowering import lower
 from tests.reference import vq as reference
 from tests.reference import vq_training as training_reference
 
@@ -106,7 +107,7 @@ def test_training_equals_the_reference(
     if variant:
         monkeypatch.setenv("CLQUANT_VARIANT", "portable")
     if variant == "unsorted":
-        monkeypatch.setattr(lloyd, "_MOST_BINS", 0)
+        lower(monkeypatch, lloyd__bins=0)
     pictures = [gray(rng, 30, 28), gray(rng, 9, 33)]
     assert_trained(queue, pictures, 13, init=init, refine=refine, max_iter=30, random_state=refine)
 

@@ -13,6 +13,7 @@ import pytest
 
 from clquant import ClquantError, ProductQuantizer, ResidualQuantizer, StoppedError, VectorQuantizer
 from clquant.vectors import codes, exchange, fit, rotation, rows
+from tests.lowering import lower
 from tests.reference import vectors as reference
 
 Rows = npt.NDArray[Any]
@@ -156,7 +157,7 @@ def test_portions_and_files_give_the_same_bits(
     assert model.score(other) == error
     assert np.array_equal(model.encode(given), found)
     np.save(tmp_path / "rows.npy", given)
-    monkeypatch.setattr(fit, "_MOST_AT_ONCE", 4 * 10 * 40)
+    lower(monkeypatch, rows__portion=4 * 10 * 40)
     monkeypatch.setattr(fit, "_DEVICE_SHARE", 1 << 60)
     model.fit(tmp_path / "rows.npy")
     assert np.array_equal(model.codebooks_, expected)

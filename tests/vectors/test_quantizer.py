@@ -12,6 +12,7 @@ import pytest
 
 from clquant import ClquantError, VectorQuantizer, runtime
 from clquant.vectors import fit
+from tests.lowering import lower
 from tests.reference import vectors as reference
 from tests.reference import vq_training
 
@@ -145,7 +146,7 @@ def test_portions_give_the_same_bits(
     expected = model.fit(given, sample_weight=weights).codebook_
     labels, inertia = model.labels_, model.inertia_
     np.save(tmp_path / "rows.npy", given)
-    monkeypatch.setattr(fit, "_MOST_AT_ONCE", 4 * 5 * 50)
+    lower(monkeypatch, rows__portion=4 * 5 * 50)
     monkeypatch.setattr(fit, "_DEVICE_SHARE", 1 << 60)
     for source in (given, tmp_path / "rows.npy", np.load(tmp_path / "rows.npy", mmap_mode="r")):
         model.fit(source, sample_weight=weights)
@@ -259,7 +260,7 @@ def test_half_floats_are_read_by_their_bits(queue: Any) -> None:
 
 
 def test_errors_name_the_row_of_all(queue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fit, "_MOST_AT_ONCE", 4 * 5 * 10)
+    lower(monkeypatch, rows__portion=4 * 5 * 10)
     given = np.ones((50, 5), np.float32)
     given[43, 2] = np.nan
     for dtype in (np.float32, np.float64):

@@ -11,6 +11,9 @@ import os
 ENVIRONMENT = "CLQUANT_LIMITS"
 BOUNDS = {
     "atlas.pixels": 1 << 20,  # pixels that are learned from in all; if there are more, tiles are drawn at random
+    "batches.bytes": 1 << 28,  # bytes of pictures that were read to be worked on together
+    "lloyd.bins": 8192,  # codewords by which blocks are sorted before they are added
+    "rows.portion": 1 << 26,  # bytes of rows in a portion, or a quarter of the host memory that they may take
     "bands.blocks": 1 << 20,  # blocks of a band
     "bands.narrow": 1 << 15,  # blocks of a band of narrow pictures
     "bands.rows": 32,  # rows of a band at least, whose first has no neighbours above
