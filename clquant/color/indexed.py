@@ -196,7 +196,7 @@ class IndexedImage:
             options["effort"] = options.pop("compression")
         if name == "PNG" and options.keys() <= png.OPTIONS:
             return self._png(options)
-        image, more = self.for_pillow(name, options)
+        image, more = self._to_write(name, options)
         try:
             return by_pillow(image, name, {**more, **options})
         except InvalidArgument as error:
@@ -219,11 +219,11 @@ class IndexedImage:
         except (InvalidArgument, InvalidType) as error:
             raise InvalidArgument(f"cannot write the picture as 'PNG': {error}") from error
 
-    def for_pillow(self, name: str, options: Mapping[str, Any]) -> tuple[PIL.Image.Image, dict[str, Any]]:
+    def _to_write(self, name: str, options: Mapping[str, Any]) -> tuple[PIL.Image.Image, dict[str, Any]]:
         """The picture as a format of Pillow's name holds it, and what Pillow must be told to write it so."""
         if name in WITHOUT_ALPHA and self.palette.has_alpha:
             laid = Palette(lay_over(self.palette.colors))
-            return IndexedImage.of_own(self.indices, laid).for_pillow(name, options)
+            return IndexedImage.of_own(self.indices, laid)._to_write(name, options)
         if name == "GIF":
             indices, transparent = gif.with_one_hole(self.host_indices(), self.palette.rgba())
             image = PIL.Image.fromarray(indices)
@@ -376,7 +376,7 @@ class ImageWithAlpha(PIL.Image.Image):
         return image.save(fp, format, **{**more, **params})
 
     def _for_pillow(self, name: str, params: Mapping[str, Any]) -> tuple[PIL.Image.Image, dict[str, Any]]:
-        image, more = self._indexed().for_pillow(name, params)
+        image, more = self._indexed()._to_write(name, params)
         image.info = {**self.info, "transparency": more.pop("transparency", None)}
         if image.info["transparency"] is None:
             del image.info["transparency"]
