@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
+import subprocess
 import sys
 import tempfile
 from typing import Any
@@ -34,7 +36,24 @@ exclude_patterns = ["_ext", "benchmarks", "gallery/**/*.md5", "gallery/**/*.ipyn
 default_role = "code"
 highlight_language = "python"
 
-myst_enable_extensions = ["attrs_block", "colon_fence", "deflist"]
+
+def find_repository() -> str:
+    """The web address of the clone's origin, or "" if it has none."""
+    command = ["git", "-C", str(HERE), "config", "--get", "remote.origin.url"]
+    try:
+        origin = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""
+    found = re.fullmatch(r"(?:https://|git@|ssh://git@)(?:[^@/]*@)?([\w.-]+)[:/](.+?)(?:\.git)?/?", origin)
+    return f"https://{found[1]}/{found[2]}" if found else ""
+
+
+repository = find_repository()
+myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "substitution"]
+myst_substitutions = {
+    "version": release,
+    "repository": f"[the repository]({repository})" if repository else "the repository",
+}
 myst_heading_anchors = 4
 
 autodoc_typehints = "none"  # the docstrings give types
@@ -61,6 +80,7 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,
     "navigation_with_keys": True,
+    "icon_links": [{"name": "Repository", "url": repository, "icon": "fa-brands fa-git-alt"}] if repository else [],
 }
 html_static_path: list[str] = []
 html_show_sourcelink = False

@@ -29,6 +29,17 @@ def panels(pictures: list[tuple[str, npt.NDArray[np.uint8]]], columns: int) -> P
     return sheet
 
 
+def front_page(frog: npt.NDArray[np.uint8]) -> None:
+    """Write the picture of README and the site's front page: the original beside Pillow's 16 colours and ours."""
+    crop = np.ascontiguousarray(frog[80:320, 130:370])
+    ways = [
+        (f"Original: {len(np.unique(crop.reshape(-1, 3), axis=0)):,} colours", crop),
+        ("16 colours, Pillow's quantize", np.asarray(PIL.Image.fromarray(crop).quantize(16).convert("RGB"))),
+        ("16 colours, clquant's SpatialPalette", clquant.SpatialPalette(16).fit_transform(crop)),
+    ]
+    panels(ways, 3).save(FOLDER / "front_page.png", optimize=True)
+
+
 def halftones(frog: npt.NDArray[np.uint8]) -> None:
     """Write the pictures of halftone.md: a ramp and a photo at several block sizes, levels and six colours."""
     gray = np.asarray(PIL.Image.fromarray(frog[80:336, 130:450]).convert("L"))
@@ -80,6 +91,7 @@ def main() -> None:
     """Write the pictures."""
     with PIL.Image.open(FOLDER / "red_eyed_tree_frog.png") as image:
         frog = np.asarray(image.convert("RGB"))
+    front_page(frog)
     halftones(frog)
     searches(frog)
     crop = np.ascontiguousarray(frog[80:370, 130:450])
@@ -90,9 +102,6 @@ def main() -> None:
         result: npt.NDArray[np.uint8] = learner.transform(crop, dither)
         return result
 
-    colors = len(np.unique(crop.reshape(-1, 3), axis=0))
-    first = [(f"original: {colors} colours", crop), ("64 colours", shown(64)), ("16 colours", shown(16))]
-    panels(first, 3).save(FOLDER / "frog_64_16.png", optimize=True)
     dithers = [
         ("8 colours, no dither", shown(8)),
         ('dither="bayer4"', shown(8, dither="bayer4")),
