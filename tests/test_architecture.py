@@ -8,6 +8,8 @@ import functools
 import pathlib
 import re
 
+from clquant.runtime.program.variants import FORMS
+
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE, KERNELS = ROOT / "clquant", ROOT / "cl"
 
@@ -33,12 +35,10 @@ ROWS = (
     ("start",),
     ("__main__",),
 )
-# What a call looks up by name in a room above its own: the executor of workers, the dithers that are engines, and all
-# tables of variants, where the environment names one that no table has so far.
+# What a call looks up by name in a room above its own: the executor of workers, and the dithers that are engines.
 UPWARD = (
     "__init__.py: __init__ imports dask",
     "dithering/registry.py: dithering imports halftone",
-    "runtime/program/variants.py: runtime imports __init__",
 )
 RANK = {room: rank for rank, rooms in enumerate(ROWS) for room in rooms}
 FOREIGN_FILES = ("stdint.h", "lvgl.h", "lvgl/lvgl.h", "header.h")  # in the C sources that are written
@@ -196,3 +196,63 @@ def test_one_function_cuts_and_one_class_is_what_is_cut() -> None:
     assert {name: names[name] for name in ("portions", "Portion", "Part", "Piece")} == {
         "portions": 1, "Portion": 1, "Part": 0, "Piece": 0
     }  # fmt: skip
+
+
+def test_names_of_forms_are_those_of_the_tables() -> None:
+    found = {
+        node.args[0].value
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "Variant"
+        if isinstance(node.args[0], ast.Constant)
+    }
+    assert sorted(found) == sorted(FORMS)
+
+
+# Modules that import each other, imports for type checking counted: at most four circles.
+CIRCLES = (
+    {"kmeans.lloyd", "kmeans.lloyd_grid"},  # a form that keeps the centers of the step it serves
+    {"palette.engine", "palette.target_quality"},  # a search by refits of the engine whose verb it is
+)
+
+
+def is_face(path: pathlib.Path) -> bool:
+    """Whether a file only hands on the names of its room's modules."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return path.name == "__init__.py" and not any(isinstance(n, ast.FunctionDef | ast.ClassDef) for n in tree.body)
+
+
+def arrows() -> dict[str, set[str]]:
+    """Modules by the modules that they import, where a name comes from through the faces of rooms."""
+    files = {".".join(p.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): p for p in modules()}
+    taken: dict[str, dict[str, tuple[str, str]]] = {name: {} for name in files}
+    for name, path in files.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                taken[name] |= {one.asname or one.name: (node.module or "", one.name) for one in node.names}
+            elif isinstance(node, ast.Import):
+                taken[name] |= {one.name: (one.name, "") for one in node.names}
+    faces = {name for name, path in files.items() if is_face(path)}
+
+    def home_of(module: str, name: str) -> str:
+        if f"{module}.{name}" in files:
+            return f"{module}.{name}"
+        return home_of(*taken[module][name]) if module in faces and name in taken[module] else module
+
+    return {
+        name: {home_of(*one) for one in taken[name].values()} & (set(files) - faces - {name})
+        for name in set(files) - faces
+    }
+
+
+def test_circles_of_modules_are_few() -> None:
+    graph = arrows()
+    reached = {name: set(others) for name, others in graph.items()}
+    for through in graph:
+        for others in reached.values():
+            if through in others:
+                others |= reached[through]
+    circles = {frozenset(o for o in reached if o in reached[name] and name in reached[o]) for name in reached}
+    found = [{name.removeprefix("clquant.") for name in circle} for circle in circles if circle]
+    assert sorted(found, key=sorted) == sorted(CIRCLES, key=sorted)
+    assert len(CIRCLES) <= 4

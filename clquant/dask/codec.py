@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,6 @@ from clquant.training import training
 from clquant.training.blocks import BlockShape, Weights
 from clquant.training.search import Table
 from clquant.training.shares import Band, Share
-from clquant.vq.codec import VQCodec
 from clquant.vq.coder import BlockCoder, Size, check_size, of_blocks
 from clquant.vq.coding.bands import BandLayout
 from clquant.vq.coding.contexts import Contexts, Model
@@ -35,7 +35,7 @@ PIXELS_AT_ONCE = 1 << 24
 
 
 def fit_codebook(
-    codec: VQCodec, images: Any, sample_weight: Any, progress: ProgressCallback | None, _memory: Any
+    codec: Mapping[str, Any], images: Any, sample_weight: Any, progress: ProgressCallback | None, _memory: Any
 ) -> tuple[training.Trained, BlockShape]:
     """Train like `fit`, on parts that workers have."""
     (plan, block), report = checked_plan(codec), Progress(params.callback("progress", progress))
@@ -54,7 +54,7 @@ def fit_codebook(
             counts.append(min(most, tables[i][0] - number * most) * tables[i][1])
             own_weights = None if weights is None else weights[first : first + counts[-1]]
             made.append(later("images", _share, pixels, own_weights, shape, first))
-    return train(codec.queue, shape, counts, weights, made, [plan], report), shape
+    return train(codec["queue"], shape, counts, weights, made, [plan], report), shape
 
 
 def _share(pixels: npt.NDArray[np.uint8], weights: Weights, shape: BlockShape, first: int) -> Share:

@@ -58,7 +58,7 @@ def decompressed(
         header = reader.header
         if header.kind == clvq_format.CODEBOOK:
             raise FormatError("this .clvq file holds a codebook and no picture; allowed: files of pictures")
-        codebook_of(reader, own)
+        codebook_of(reader, getattr(own, "codebook_", None), own.queue)
     shape = header.shape if header.channels == 1 else (*header.shape, header.channels)
     high = BandLayout(*header.table_shape).rows * header.block.rows
     rows = high * max(PIXELS_AT_ONCE // (high * shape[1]), 1)

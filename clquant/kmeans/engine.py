@@ -196,7 +196,7 @@ class KMeansPalette(PaletteEngine):
             return self.fit_histogram(counted, progress=progress)
 
     def _check(self) -> None:
-        KMeansParams.of(self)
+        KMeansParams.of(vars(self))
 
     def _begin_fit(
         self, images: Any, sample_weight: Any, progress: ProgressCallback | None
@@ -211,7 +211,7 @@ class KMeansPalette(PaletteEngine):
         return fitted.palette, end
 
     def _fitted(self, images: Any, sample_weight: Any, progress: ProgressCallback | None) -> Fitted:
-        given, sources = KMeansParams.of(self), materialize(images)
+        given, sources = KMeansParams.of(vars(self)), materialize(images)
         report = Progress(params.callback("progress", progress))
         pictures = read_many(sources)
         weights, unit = checked_weights(sample_weight, pictures, sources)
@@ -221,8 +221,8 @@ class KMeansPalette(PaletteEngine):
 
     def _fit_counts(self, count: Callable[[Session, Scope], ColorCounts]) -> KMeansPalette:
         """`fit_histogram` of counts that a device has."""
-        session = open_session(self.queue)
-        return self._keep(Fit(KMeansParams.of(self), session, Progress(None)).run(functools.partial(count, session)))
+        given, session = KMeansParams.of(vars(self)), open_session(self.queue)
+        return self._keep(Fit(given, session, Progress(None)).run(functools.partial(count, session)))
 
     def _keep(self, fitted: Fitted) -> KMeansPalette:
         self.inertia_ = fitted.inertia()  # the last that can fail, so that nothing or all of it is new
@@ -239,7 +239,7 @@ class KMeansPalette(PaletteEngine):
             counts = count_colors(session, scope, pictures, weights)
 
             def trial(count: int) -> tuple[dict[str, Any], float]:
-                given = KMeansParams.of(self.set_params(n_colors=count))
+                given = KMeansParams.of(vars(self.set_params(n_colors=count)))
                 self._keep(Fit(given, session, Progress(None), unit).run(lambda _: counts))
                 learned = learned_by(self)
                 # The inertia is the error already, of three channels a pixel.
@@ -272,7 +272,7 @@ class KMeansPalette(PaletteEngine):
         """
         from clquant.histogram.color_histogram import counts_of
 
-        given, counts = KMeansParams.of(self), counts_of(histogram)
+        given, counts = KMeansParams.of(vars(self)), counts_of(histogram)
         report = Progress(params.callback("progress", progress))
         return self._keep(Fit(given, open_session(self.queue), report).run(counts.upload))
 
@@ -308,7 +308,7 @@ class KMeansPalette(PaletteEngine):
         """
         from clquant.kmeans.small_images import batch_palettes, fits
 
-        rules, report = KMeansParams.of(self), Progress(params.callback("progress", progress))
+        rules, report = KMeansParams.of(vars(self)), Progress(params.callback("progress", progress))
         sources = listed(images)
         session = session_of(self.queue, sources)
         found: dict[int, Palette] = {}

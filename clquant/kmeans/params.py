@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +16,6 @@ from clquant.color.palette import MOST_COLORS, checked_colors, checked_fixed
 from clquant.color.values import as_rgba, hex_texts
 from clquant.kmeans.small_images import MOST_COLORS as MOST_BATCHED
 from clquant.runtime import InvalidArgument
-
-if TYPE_CHECKING:
-    from clquant.kmeans.engine import KMeansPalette
 
 SEEDED, CUT = ("k-means++", "random"), ("wu", "median-cut")
 INITS = (*SEEDED, *CUT)  # `Fit._started` of `clquant.kmeans.fit` has a branch for each
@@ -39,21 +37,21 @@ class KMeansParams:
     seed: int
 
     @classmethod
-    def of(cls, engine: KMeansPalette) -> KMeansParams:
-        """The parameters of an engine."""
-        n_colors = params.integer("n_colors", engine.n_colors, 1, MOST_COLORS)
-        display = checked_format(engine.color_format)
+    def of(cls, given: Mapping[str, Any]) -> KMeansParams:
+        """Check the arguments of an engine, given by their names."""
+        n_colors = params.integer("n_colors", given["n_colors"], 1, MOST_COLORS)
+        display = checked_format(given["color_format"])
         return cls(
             n_colors=n_colors,
-            init=_checked_init(engine.init, n_colors),
-            n_init=params.integer("n_init", engine.n_init, 1, 1000),
-            max_iter=params.integer("max_iter", engine.max_iter, 1),
-            tol=params.real("tol", engine.tol, 0.0, 0.5),
-            swap_rounds=params.integer("swap_rounds", engine.swap_rounds, 0, 1000),
-            fixed=_displayable(checked_fixed(engine.fixed_colors, n_colors), display),
-            color_space=params.choice("color_space", engine.color_space, spaces.NAMES),
+            init=_checked_init(given["init"], n_colors),
+            n_init=params.integer("n_init", given["n_init"], 1, 1000),
+            max_iter=params.integer("max_iter", given["max_iter"], 1),
+            tol=params.real("tol", given["tol"], 0.0, 0.5),
+            swap_rounds=params.integer("swap_rounds", given["swap_rounds"], 0, 1000),
+            fixed=_displayable(checked_fixed(given["fixed_colors"], n_colors), display),
+            color_space=params.choice("color_space", given["color_space"], spaces.NAMES),
             display=display,
-            seed=params.seed(engine.random_state),
+            seed=params.seed(given["random_state"]),
         )
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.images import Picture
-from clquant.runtime import Buffer, Kernel, Limits, Progress, Scope, Session, Variant, kernel_for_group, seed_key
+from clquant.runtime import Buffer, Kernel, Limits, Progress, Scope, Session, Variant, seed_key
 
 # The bounds that keep every sum within 32 bits are proved in the kernel file for pictures up to this size.
 MOST_PIXELS = 1 << 14
@@ -90,7 +90,7 @@ class _Batch:
         self._group = 1 if variant.name == "lanes" else session.tuned("batch.group")
         # Groups become smaller from kernel to kernel, if they do: the last program is that of the size for all.
         for name in ("picture_points", "seed_centers", "lloyd_steps"):
-            _, self._group = kernel_for_group(session, self._group, functools.partial(build, name))
+            _, self._group = session.kernel_for_group(self._group, functools.partial(build, name))
         # Where a work-item has a picture; PoCL's own choice would be a kernel to compile for each number of pictures.
         self._by_picture = 1 if session.limits.has_lanes() else None
         groups = session.tuned("batch.groups_a_unit") * session.limits.compute_units

@@ -167,7 +167,7 @@ class NeuQuantCL(PaletteEngine):
             If `progress` returned False; `palette_` stays as it was.
         """
         images = materialize(images)
-        given, report = NeuQuantParams.of(self), Progress(params.callback("progress", progress))
+        given, report = NeuQuantParams.of(vars(self)), Progress(params.callback("progress", progress))
         weights = weights_of(y, sample_weight)
         pictures = self._read(images, memory_bytes(memory), given.parallel, whole=weights is not None)
         weights = checked_weights(weights, pictures, images)[0]
@@ -204,7 +204,7 @@ class NeuQuantCL(PaletteEngine):
         InvalidArgument, InvalidType, StoppedError
             As `fit`.
         """
-        given, report = NeuQuantParams.of(self), Progress(params.callback("progress", progress))
+        given, report = NeuQuantParams.of(vars(self)), Progress(params.callback("progress", progress))
         picture = spread_out(counts_of(histogram))
         self.palette_ = NeuQuantFit(open_session(self.queue), given, report).shared([picture], False)
         return self
@@ -234,12 +234,12 @@ class NeuQuantCL(PaletteEngine):
         InvalidArgument, InvalidType, StoppedError
             As `fit`.
         """
-        given, report = NeuQuantParams.of(self), Progress(params.callback("progress", progress))
+        given, report = NeuQuantParams.of(vars(self)), Progress(params.callback("progress", progress))
         sources = listed(images)
         return NeuQuantFit(session_of(self.queue, sources), given, report).each(sources)
 
     def _check(self) -> None:
-        NeuQuantParams.of(self)
+        NeuQuantParams.of(vars(self))
 
     def _read(self, images: Any, memory: int, parallel: bool, whole: bool) -> list[Picture]:
         """The pictures to learn from; unless they are read whole, lazy ones stay where they are."""

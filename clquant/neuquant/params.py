@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +14,6 @@ from clquant.color import spaces
 from clquant.color.palette import checked_fixed
 from clquant.mapping.palette_on_device import METRICS
 from clquant.runtime import InvalidArgument, philox4x32, seed_key
-
-if TYPE_CHECKING:
-    from clquant.neuquant.engine import NeuQuantCL
 
 MODES = ("parallel", "sequential")
 MIN_COLORS, MAX_COLORS = 2, 1024
@@ -38,24 +36,24 @@ class NeuQuantParams:
     seed: int
 
     @classmethod
-    def of(cls, engine: NeuQuantCL) -> NeuQuantParams:
-        """The parameters of an engine."""
-        n_colors = params.integer("n_colors", engine.n_colors, MIN_COLORS, MAX_COLORS)
-        given = cls(
+    def of(cls, given: Mapping[str, Any]) -> NeuQuantParams:
+        """Check the arguments of an engine, given by their names."""
+        n_colors = params.integer("n_colors", given["n_colors"], MIN_COLORS, MAX_COLORS)
+        checked = cls(
             n_colors=n_colors,
-            parallel=params.choice("mode", engine.mode, MODES) == "parallel",
-            sample_factor=params.integer("sample_factor", engine.sample_factor, 1, 30),
-            metric=params.choice("metric", engine.metric, METRICS),
-            conscience=params.boolean("conscience", engine.conscience),
-            refine_steps=params.integer("refine_steps", engine.refine_steps, 0, MAX_REFINE_STEPS),
-            keep_exact=params.boolean("keep_exact", engine.keep_exact),
-            fixed=checked_fixed(engine.fixed_colors, n_colors),
-            color_space=params.choice("color_space", engine.color_space, spaces.NAMES),
-            seed=params.seed(engine.random_state),
+            parallel=params.choice("mode", given["mode"], MODES) == "parallel",
+            sample_factor=params.integer("sample_factor", given["sample_factor"], 1, 30),
+            metric=params.choice("metric", given["metric"], METRICS),
+            conscience=params.boolean("conscience", given["conscience"]),
+            refine_steps=params.integer("refine_steps", given["refine_steps"], 0, MAX_REFINE_STEPS),
+            keep_exact=params.boolean("keep_exact", given["keep_exact"]),
+            fixed=checked_fixed(given["fixed_colors"], n_colors),
+            color_space=params.choice("color_space", given["color_space"], spaces.NAMES),
+            seed=params.seed(given["random_state"]),
         )
-        if given.conscience and given.metric != "l1":
-            raise InvalidArgument(f"conscience is True with metric {given.metric!r}; allowed: metric 'l1'")
-        return given
+        if checked.conscience and checked.metric != "l1":
+            raise InvalidArgument(f"conscience is True with metric {checked.metric!r}; allowed: metric 'l1'")
+        return checked
 
     @property
     def solid(self) -> npt.NDArray[np.uint8]:

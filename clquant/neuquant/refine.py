@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Kernel, LocalMemory, Scope, Session, kernel_for_group
+from clquant.runtime import Kernel, LocalMemory, Scope, Session
 
 REFINE_SCRATCH = {"centres": 16, "worth": 16, "axes": 4, "partners": 4, "ranks": 8, "leaving": 4, "split": 4}
 """Bytes per colour of each scratch array of `neuquant_refine`."""
@@ -23,7 +23,7 @@ def refine_form(
         constants = {"STAGED": int(in_local), "LOCAL": local, **map_constants}
         return session.program("neuquant/refine.cl", **constants).kernel("neuquant_refine")
 
-    kernel, local = kernel_for_group(session, session.tuned("neuquant.group"), build)
+    kernel, local = session.kernel_for_group(session.tuned("neuquant.group"), build)
     make = LocalMemory if in_local else scope.empty
     return kernel, local, {name: make(size * n_colors) for name, size in REFINE_SCRATCH.items()}
 

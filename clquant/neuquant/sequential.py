@@ -11,7 +11,7 @@ from clquant.color.spaces import Space
 from clquant.neuquant import schedule
 from clquant.neuquant.nodes import gray_axis
 from clquant.neuquant.sampling import POINT_BYTES, WALK, Pixels, Sampler, walk_step
-from clquant.runtime import Buffer, Kernel, Progress, Session, kernel_for_group
+from clquant.runtime import Buffer, Kernel, Progress, Session
 
 NETWORK_BITS = 4
 SEQUENTIAL_GROUP = 32
@@ -81,4 +81,4 @@ def _sequential_kernel(session: Session, space: Space, n_colors: int) -> tuple[K
         program = session.program("neuquant/sequential.cl", LOCAL=local, **constants)
         return program.kernel("neuquant_sequential")
 
-    return kernel_for_group(session, 1 if session.limits.is_cpu else SEQUENTIAL_GROUP, build)
+    return session.kernel_for_group(1 if session.limits.is_cpu else SEQUENTIAL_GROUP, build)

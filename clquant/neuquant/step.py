@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clquant.runtime import Kernel, LocalMemory, Session, Variant, kernel_for_group
+from clquant.runtime import Kernel, LocalMemory, Session, Variant
 
 # Words per colour of a slab (cl/neuquant/map.h), and of the part that the map's own steps need.
 SLAB_WORDS = 14
@@ -73,7 +73,7 @@ class StepForms:
             plan.update(LOCAL=local, LANES=lanes, SHORT_KEYS=short, **self._memory_plan(free, options))
             return session.program(STEP_VARIANTS[-1].file, TILE=tile, **plan, **options).kernel("neuquant_step")
 
-        kernel, local = kernel_for_group(session, session.tuned("neuquant.group"), build)
+        kernel, local = session.kernel_for_group(session.tuned("neuquant.group"), build)
         padded = -(-self.n_colors // plan["LANES"]) * plan["LANES"]
         sizes = {"network": (8 if plan["PACKED"] else 16) * padded}
         if plan["STAGED"]:

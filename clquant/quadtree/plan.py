@@ -71,7 +71,7 @@ class Plan:
         def build(group: int) -> runtime.Kernel:
             return self.session.program(file, **constants, GROUP=group).kernel(name)
 
-        return runtime.kernel_for_group(self.session, wanted, build)
+        return self.session.kernel_for_group(wanted, build)
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments that the kernels of tiles and leaves share, by name."""

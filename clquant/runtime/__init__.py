@@ -30,7 +30,7 @@ from clquant.runtime.errors import (
     PictureError,
     StoppedError,
 )
-from clquant.runtime.launch import PreparedLaunch, kernel_for_group
+from clquant.runtime.launch import PreparedLaunch
 from clquant.runtime.memory.job_cache import cached_job, release_memory
 from clquant.runtime.memory.pinned import is_page_locked
 from clquant.runtime.memory.scope import Scope
@@ -99,7 +99,6 @@ __all__ = [
     "full_source",
     "is_page_locked",
     "is_several",
-    "kernel_for_group",
     "list_devices",
     "open_session",
     "philox4x32",

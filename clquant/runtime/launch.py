@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -15,9 +15,6 @@ from clquant.runtime.memory.scope import Scope
 from clquant.runtime.profiling import record
 from clquant.runtime.program.kernel import Kernel
 from clquant.runtime.transfer.copy import is_out_of_order, order_commands
-
-if TYPE_CHECKING:
-    from clquant.runtime.session import Session
 
 Shape = int | tuple[int, ...]
 _INTEGERS, _VALUES = (int, np.integer), (np.generic, np.ndarray)
@@ -98,14 +95,3 @@ def set_arguments(kernel: cl.Kernel, args: Sequence[Any], first: int = 0) -> Non
             set_bytes(index, arg)
         else:
             kernel.set_arg(index, arg)
-
-
-def kernel_for_group(session: Session, wanted: int, build: Callable[[int], Kernel]) -> tuple[Kernel, int]:
-    """Build a kernel for its work-group size: the largest power of two up to `wanted` that the device admits for it."""
-    local = 1 << (min(wanted, session.limits.work_group).bit_length() - 1)
-    while True:
-        kernel = build(local)
-        most = session.work_group_size(kernel, local)
-        if most == local:
-            return kernel, local
-        local = most

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,16 @@ class Session:
             free = self.limits.local_memory - kernel.local_memory(self.device)
             most = min(most, free // local_bytes_per_item)
         return 1 << (max(most, 1).bit_length() - 1)
+
+    def kernel_for_group(self, wanted: int, build: Callable[[int], Kernel]) -> tuple[Kernel, int]:
+        """Build a kernel for its work-group: the largest power of two up to `wanted` that the device admits for it."""
+        local = 1 << (min(wanted, self.limits.work_group).bit_length() - 1)
+        while True:
+            kernel = build(local)
+            most = self.work_group_size(kernel, local)
+            if most == local:
+                return kernel, local
+            local = most
 
     def launch(
         self, kernel: Kernel, global_size: Shape, local_size: Shape | None, /, *args: Any, **named: Any

@@ -118,7 +118,7 @@ class SpatialPalette(PaletteEngine):
         StoppedError
             If `progress` returned False; what was learned before stands.
         """
-        self.palette_ = SpatialFit(self, materialize(images), weights_of(y, sample_weight), progress).run()
+        self.palette_ = SpatialFit(vars(self), materialize(images), weights_of(y, sample_weight), progress).run()
         return self
 
     def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:

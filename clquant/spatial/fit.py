@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +28,6 @@ from clquant.spatial.atlas import Atlas, Patch, atlas_of, parts_of, uneven, weig
 from clquant.spatial.solve import UNIT, best_changes
 from clquant.spatial.statistics import statistics
 
-if TYPE_CHECKING:
-    from clquant.spatial.engine import SpatialPalette
-
 MOST_COLORS = 256
 MOST_ROUNDS = 64
 # Passes of the search in a round.
@@ -43,18 +41,18 @@ class SpatialFit:
     """One call of `SpatialPalette.fit`: checked parameters and pictures."""
 
     def __init__(
-        self, engine: SpatialPalette, sources: Any, sample_weight: Any, progress: ProgressCallback | None
+        self, given: Mapping[str, Any], sources: Any, sample_weight: Any, progress: ProgressCallback | None
     ) -> None:
-        self._n_colors = params.integer("n_colors", engine.n_colors, 2, MOST_COLORS)
-        self._rounds = params.integer("rounds", engine.rounds, 1, MOST_ROUNDS)
-        self._sharpness = params.real("sharpness", engine.sharpness, 0, MOST_SHARPNESS)
-        self._color_space = params.choice("color_space", engine.color_space, spaces.NAMES)
-        self._fixed = checked_fixed(engine.fixed_colors, self._n_colors)
-        self._seed = params.seed(engine.random_state)
+        self._n_colors = params.integer("n_colors", given["n_colors"], 2, MOST_COLORS)
+        self._rounds = params.integer("rounds", given["rounds"], 1, MOST_ROUNDS)
+        self._sharpness = params.real("sharpness", given["sharpness"], 0, MOST_SHARPNESS)
+        self._color_space = params.choice("color_space", given["color_space"], spaces.NAMES)
+        self._fixed = checked_fixed(given["fixed_colors"], self._n_colors)
+        self._seed = params.seed(given["random_state"])
         self._progress = Progress(params.callback("progress", progress))
         self._pictures = images.read_many(sources)
         self._weights = uneven(checked_weights(sample_weight, self._pictures, sources)[0])
-        self._session: Session = open_session(engine.queue, images.device_arrays(self._pictures))
+        self._session: Session = open_session(given["queue"], images.device_arrays(self._pictures))
 
     def run(self) -> Palette:
         """The palette: the transparent entry if there is one, the fixed colours, then the others."""

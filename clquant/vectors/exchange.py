@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,6 @@ from clquant.vectors.fixed_point import FixedPoint, checked_scale, decoded_dtype
 from clquant.vectors.quantizer import VectorQuantizer
 from clquant.vectors.rotation import ROTATION_BITS, Rotation
 from clquant.vectors.rows import read_rows
-
-if TYPE_CHECKING:
-    from clquant.vectors.product import ProductQuantizer
 
 _BITS, _ROOM_BITS = 16, 2
 Matrix = npt.NDArray[np.float64]
@@ -99,16 +96,16 @@ def _matrix_of(index: Any) -> Matrix:
     return turned
 
 
-def adopt(model: ProductQuantizer, codebooks: npt.NDArray[np.float32], matrix: Matrix | None, scale: Any) -> None:
-    """Give a quantizer of float32 rows codebooks as if it had learned them."""
+def adopt(
+    codebooks: npt.NDArray[np.float32], matrix: Matrix | None, scale: Any, queue: CommandQueue | None
+) -> tuple[list[VectorQuantizer], Rotation | None]:
+    """The quantizers of sub-spaces, and the rotation, of float32 rows, as if codebooks had been learned."""
     rows = _with_room(np.dtype(np.float32), codebooks, scale)
     rotation, own, unit = None, rows, 1.0
     if matrix is not None:
         rotation = Rotation(rows, np.zeros(len(matrix)), np.rint(np.ldexp(matrix, ROTATION_BITS)), 1.0)
         own, unit = FixedPoint(rotation.dtype, _BITS, 1 << (_BITS - 1), 1.0, False), rows.scale
-    model._parts = [_with_codewords(own, book / unit, model.queue) for book in codebooks]
-    model._dtype, model.n_features_in_, model.n_iter_ = rows.dtype, codebooks.shape[0] * codebooks.shape[2], 0
-    model._set(rotation, 0.0)
+    return [_with_codewords(own, book / unit, queue) for book in codebooks], rotation
 
 
 def plain(words: Any, queue: CommandQueue | None) -> VectorQuantizer:

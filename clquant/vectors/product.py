@@ -117,7 +117,9 @@ class ProductQuantizer(CodeQuantizer):
         """
         codebooks, matrix = exchange.codebooks_of(given)
         made = cls(len(codebooks), (codebooks.shape[1] - 1).bit_length(), queue=queue)
-        exchange.adopt(made, codebooks, matrix, scale)
+        made._parts, rotation = exchange.adopt(codebooks, matrix, scale, queue)
+        made._dtype, made.n_features_in_, made.n_iter_ = np.dtype(np.float32), len(codebooks) * codebooks.shape[2], 0
+        made._set(rotation, 0.0)
         return made
 
     def to_faiss(self, coarse: VectorQuantizer | None = None, *, by_residual: bool = True) -> Any:

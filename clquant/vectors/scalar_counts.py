@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
-from clquant.runtime import Array, InvalidArgument, Kernel, Session, kernel_for_group
+from clquant.runtime import Array, InvalidArgument, Kernel, Session
 from clquant.vectors.scalar_runs import find_runs, group_size, run_means
 
 LEAST_COUNTED = 1024  # numbers of a row for which looking through all keys pays
@@ -29,7 +29,7 @@ def counted_codebooks(session: Session, rows: npt.NDArray[Any] | Array, k: int) 
     def build(local: int) -> Kernel:
         return session.program("vectors/scalar_counts.cl", LOCAL=local, KIND=kind).kernel("scalar_counts")
 
-    kernel, local = kernel_for_group(session, group_size(session.limits), build)
+    kernel, local = session.kernel_for_group(group_size(session.limits), build)
     with session.scope() as scope:
         first = 0 if isinstance(rows, np.ndarray) else rows.offset // 2
         given = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from clquant.runtime import Buffer, Kernel, Limits, Scope, Session, kernel_for_group
+from clquant.runtime import Buffer, Kernel, Limits, Scope, Session
 
 GROUPS_PER_UNIT = 8
 GROUP = 256
@@ -48,7 +48,7 @@ def find_runs(
         }
         return session.program("vectors/scalar_runs.cl", **constants).kernel("scalar_codebooks")
 
-    kernel, local = kernel_for_group(session, group_size(session.limits), build)
+    kernel, local = session.kernel_for_group(group_size(session.limits), build)
     groups = group_count(session.limits, rows, (32 + 2 * k + 4) * (n + 1))
     largest = n if weights is None else total
     reciprocals = np.iinfo(np.uint64).max // np.maximum(np.arange(largest + 1, dtype=np.uint64), 1)

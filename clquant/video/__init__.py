@@ -2,7 +2,7 @@
 
 from clquant.images.moving import Frame
 from clquant.video.animation import Animation
-from clquant.video.animator import animate
 from clquant.video.frames import Frames, frames
+from clquant.video.one_call import animate
 
 __all__ = ["Animation", "Frame", "Frames", "animate", "frames"]

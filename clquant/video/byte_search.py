@@ -13,7 +13,7 @@ import math
 import numbers
 import shutil
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +22,9 @@ from clquant.images import moving
 from clquant.images.moving import Frame
 from clquant.runtime import InvalidArgument, Progress
 from clquant.video.animation import Maker, Write
+from clquant.video.animator import Reduction
 from clquant.video.frames import resized
 from clquant.video.spool import TemporaryFile
-
-if TYPE_CHECKING:
-    from clquant.video.animator import Reduction
 
 # Runs of neighbouring frames that stand for all.
 _RUNS, _RUN_FRAMES = 3, 4
@@ -253,12 +251,12 @@ def _times_alpha(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
     return values
 
 
-def within(reduction: Reduction, most: int, write: Write, file: BinaryIO) -> tuple[Maker, dict[str, Any]]:
+def search_within(reduction: Reduction, write: Write, file: BinaryIO, *, most: int) -> tuple[Maker, dict[str, Any]]:
     """Write a file of at most `most` bytes whose mean squared error at the frames' own size is small.
 
     Nothing is changed where that fits. The size stays where a person chose it, unless no other way fits.
     """
-    steps, bare = _Steps(reduction), dataclasses.replace(reduction, max_bytes=None)
+    steps, bare = _Steps(reduction), dataclasses.replace(reduction, search=None)
     with contextlib.ExitStack() as spools:
 
         def whole(trial: Reduction) -> _Whole:
@@ -275,7 +273,7 @@ def within(reduction: Reduction, most: int, write: Write, file: BinaryIO) -> tup
     made = best.made
     reached = {"quality": made.quality, "lossy": made.lossy, "scale": round(made.scale, 3)}
     figures = {**best.figures, **reached, "changed": _changes(bare, made)}
-    return dataclasses.replace(made, max_bytes=most, report=reduction.report), figures
+    return dataclasses.replace(made, search=reduction.search, report=reduction.report), figures
 
 
 def _changes(asked: Reduction, made: Reduction) -> dict[str, list[Any]]:

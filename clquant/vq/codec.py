@@ -137,7 +137,7 @@ class VQCodec(Estimator):
         relaxation (Zeger, Vaisey and Gersho 1992) with merges of nearest pairs (Equitz 1989); all but the last of them
         are trained on samples, of 64, 256 and 1024 blocks per codeword. The codebook is sorted by brightness.
         """
-        trained, shape = fit_codebook(self, images, sample_weight, progress, memory)
+        trained, shape = fit_codebook(vars(self), images, sample_weight, progress, memory)
         codebook = trained.codebook.astype(np.uint8, copy=False)
         self.codebook_ = codebook.reshape(len(codebook), *shape.codeword_shape())
         self.mse_, self.n_iter_ = trained.mse, trained.n_iter
@@ -374,7 +374,8 @@ class VQCodec(Estimator):
         if reader.header.kind == clvq_format.CODEBOOK:
             raise FormatError("this .clvq file holds a codebook and no picture; VQCodec.load reads it")
         wanted = check_rows(rows, reader.header.shape[0])
-        return read_picture(reader, codebook_of(reader, self), open_session(self.queue), wanted, report)
+        codebook = codebook_of(reader, getattr(self, "codebook_", None), self.queue)
+        return read_picture(reader, codebook, open_session(self.queue), wanted, report)
 
     def _coder(self) -> BlockCoder:
         self._check_fitted("codebook_")

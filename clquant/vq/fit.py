@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -31,9 +31,6 @@ from clquant.training.search import MAX_CODEBOOK
 from clquant.training.seeding import STARTS
 from clquant.training.shares import MERGES, Band, Share, SharedBlocks
 
-if TYPE_CHECKING:
-    from clquant.vq.codec import VQCodec
-
 _COPIES_IN_MEMORY = 4  # of pictures, if memory holds which they are read whole
 
 
@@ -46,20 +43,20 @@ def block_shape(block: tuple[int, int], channels: set[int]) -> BlockShape:
 
 @flow.verb
 def fit_codebook(
-    codec: VQCodec, images: Any, sample_weight: Any, progress: ProgressCallback | None, memory: Any
+    codec: Mapping[str, Any], images: Any, sample_weight: Any, progress: ProgressCallback | None, memory: Any
 ) -> tuple[training.Trained, BlockShape]:
-    """The codebook of a codec's parameters for some images, and its blocks."""
+    """The codebook of a codec's parameters, by their names, for some images, and its blocks."""
     plan, block = checked_plan(codec)
     given, reporter = materialize(images), Progress(params.callback("progress", progress))
     pictures = _read(given, memory_bytes(memory))
     shape = block_shape(block, {p.channels for p in pictures})
     weights = training.check_weights(sample_weight, [shape.table_shape(p.height, p.width) for p in pictures])
-    session = open_session(codec.queue, device_arrays(pictures))
+    session = open_session(codec["queue"], device_arrays(pictures))
     if any(picture.store is not None for picture in pictures):
         return training.train(session, _in_turn(session, pictures, weights, shape), [plan], reporter), shape
     pixels = sum(p.pixels * p.channels for p in pictures)
-    if is_several(codec.queue) and not device_arrays(pictures):
-        with QueueThreads(queues_of(codec.queue)) as threads:
+    if is_several(codec["queue"]) and not device_arrays(pictures):
+        with QueueThreads(queues_of(codec["queue"])) as threads:
             if not threads.pays(pixels * plan.size, pixels):
                 return _on_one(session, pictures, weights, shape, plan, reporter), shape
             blocks = _on_queues(session, threads, pictures, weights, shape)
@@ -136,15 +133,15 @@ def _on_queues(
     return SharedBlocks(session, shape, counts, weights, OnQueues(MERGES, threads, make), owners)
 
 
-def checked_plan(codec: VQCodec) -> tuple[training.Plan, tuple[int, int]]:
+def checked_plan(codec: Mapping[str, Any]) -> tuple[training.Plan, tuple[int, int]]:
     """A codec's parameters that decide the training, all of them allowed, and (rows, columns) of its blocks."""
-    size = params.integer("codebook_size", codec.codebook_size, 2, MAX_CODEBOOK)
-    block = check_block_shape(codec.block_shape)
+    size = params.integer("codebook_size", codec["codebook_size"], 2, MAX_CODEBOOK)
+    block = check_block_shape(codec["block_shape"])
     plan = training.Plan(
         size=size,
-        init=params.choice("init", codec.init, STARTS),
-        max_iter=params.integer("max_iter", codec.max_iter, 1),
-        refine=params.integer("refine", codec.refine, 0, 1000),
-        seed=params.seed(codec.random_state),
+        init=params.choice("init", codec["init"], STARTS),
+        max_iter=params.integer("max_iter", codec["max_iter"], 1),
+        refine=params.integer("refine", codec["refine"], 0, 1000),
+        seed=params.seed(codec["random_state"]),
     )
     return plan, block

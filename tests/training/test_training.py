@@ -72,7 +72,7 @@ def assert_trained(
         codec.fit(pictures, weights)
         found = codec.codebook_.reshape(size, -1), codec.mse_, codec.n_iter_
     else:
-        plan = dataclasses.replace(checked_plan(codec)[0], rule=dataclasses.replace(schedule.BLOCKS, **rule))
+        plan = dataclasses.replace(checked_plan(vars(codec))[0], rule=dataclasses.replace(schedule.BLOCKS, **rule))
         session = runtime.open_session(queue)
         with session.scope() as scope:
             blocks = block_set(queue, scope, pictures, shape, checked)

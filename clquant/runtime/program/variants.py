@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,8 @@ VARIANT_VARIABLE = "CLQUANT_VARIANT"
 # it.
 NVIDIA_FENCE = 'asm volatile("membar.gl;" ::: "memory")'
 
-_names: set[str] = set()  # of all forms of what is imported
+# The names of all tables' forms.
+FORMS = ("grid", "group", "lanes", "mma", "partition", "parts", "portable", "rings", "rows", "serial", "strips")
 
 _forced: contextvars.ContextVar[str | None] = contextvars.ContextVar("clquant_variant", default=None)
 
@@ -40,9 +40,6 @@ class Variant:
     # from `Limits` to whether an admitted form is taken without being forced
     is_worthwhile: Callable[[Limits], bool] = lambda _: True
 
-    def __post_init__(self) -> None:
-        _names.add(self.name)
-
 
 def choose(variants: Sequence[Variant], limits: Limits) -> Variant:
     """Choose the forced form if the table has it, else the first that the device admits.
@@ -63,13 +60,8 @@ def _named() -> str | None:
     name = os.environ.get(VARIANT_VARIABLE)
     if not name:
         return None
-    if name not in _names:
-        # The tables are those of the engines: all of them are imported before a name counts as wrong.
-        package = importlib.import_module("clquant")
-        for exported in package.__all__:
-            getattr(package, exported)
-    if name not in _names:
-        raise InvalidArgument(f"{VARIANT_VARIABLE}={text_of(name)}; allowed: {', '.join(sorted(_names))}")
+    if name not in FORMS:
+        raise InvalidArgument(f"{VARIANT_VARIABLE}={text_of(name)}; allowed: {', '.join(FORMS)}")
     return name
 
 

@@ -150,7 +150,7 @@ class TilePalettes(Estimator):
         engine = cls(
             len(each), max(map(len, each), default=0), tile_size=tile_size, color_space=color_space, queue=queue
         )
-        TileParams.of(engine)
+        TileParams.of(vars(engine))
         colors = np.stack([np.pad(one, ((0, engine.n_colors - len(one)), (0, 0)), mode="edge") for one in each])
         firsts = set(colors[:, 0, 3].tolist())
         if firsts not in ({0}, {255}) or (colors[:, 1:, 3] < 255).any():
@@ -182,7 +182,7 @@ class TilePalettes(Estimator):
         StoppedError
             If `progress` returned False; what was learned before stands.
         """
-        given, report = TileParams.of(self), Progress(params.callback("progress", progress))
+        given, report = TileParams.of(vars(self)), Progress(params.callback("progress", progress))
         pictures = read_many(materialize(images))
         session = open_session(self.queue, device_arrays(pictures))
         reserved = given.reserves or any(_has_holes(session, picture) for picture in pictures)
@@ -236,7 +236,7 @@ class TilePalettes(Estimator):
             If the image cannot be read, or `progress` returned False.
         """
         self._check_fitted("palettes_")
-        given, report = TileParams.of(self), Progress(params.callback("progress", progress))
+        given, report = TileParams.of(vars(self)), Progress(params.callback("progress", progress))
         way = checked_dither(dither)
         picture = images.read(image)
         session = open_session(self.queue, device_arrays([picture]))
@@ -377,7 +377,7 @@ class TilePalettes(Estimator):
         indices = params.array("picture", given, "palette indices", "iu")
         if indices.ndim != 2:
             raise InvalidArgument(f"picture is {params.shown(picture)}; allowed: an IndexedImage or indices (H, W)")
-        rows, columns = TileParams.of(self).side
+        rows, columns = TileParams.of(vars(self)).side
         return np.asarray(indices[::rows, ::columns] // len(self.palettes_[0]))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +18,6 @@ from clquant.dithering.ordered import OrderedDither
 from clquant.dithering.registry import find_dither
 from clquant.dithering.threshold_maps import ORDERED
 from clquant.runtime import InvalidArgument
-
-if TYPE_CHECKING:
-    from clquant.targets.tilesets.engine import TilePalettes
 
 MOST_SIDE, MOST_PIXELS, MOST_PALETTES = 256, 256, 256
 
@@ -40,28 +38,28 @@ class TileParams:
     seed: int
 
     @classmethod
-    def of(cls, engine: TilePalettes) -> TileParams:
-        """The parameters of an engine."""
-        n_palettes = params.integer("n_palettes", engine.n_palettes, 1, MOST_PALETTES)
-        n_colors = params.integer("n_colors", engine.n_colors, 2, 256)
+    def of(cls, given: Mapping[str, Any]) -> TileParams:
+        """Check the arguments of an engine, given by their names."""
+        n_palettes = params.integer("n_palettes", given["n_palettes"], 1, MOST_PALETTES)
+        n_colors = params.integer("n_colors", given["n_colors"], 2, 256)
         if n_palettes * n_colors > MOST_COLORS - 1:
             raise InvalidArgument(
                 f"n_palettes is {n_palettes} with n_colors={n_colors}; allowed: fewer than {MOST_COLORS} colours in all"
             )
-        display, learns = checked_format(engine.color_format), engine.shared_color is True
-        given = engine.shared_color is not None and not isinstance(engine.shared_color, bool)
-        shared, reserves = _checked_shared(engine.shared_color, display) if given else (None, False)
+        display, color = checked_format(given["color_format"]), given["shared_color"]
+        has_color = color is not None and not isinstance(color, bool)
+        shared, reserves = _checked_shared(color, display) if has_color else (None, False)
         return cls(
             n_palettes=n_palettes,
             n_colors=n_colors,
-            side=_checked_side(engine.tile_size),
+            side=_checked_side(given["tile_size"]),
             shared=shared,
             reserves=reserves,
-            learns_shared=learns,
-            space=spaces.space(params.choice("color_space", engine.color_space, spaces.NAMES), False),
+            learns_shared=color is True,
+            space=spaces.space(params.choice("color_space", given["color_space"], spaces.NAMES), False),
             display=display,
-            rounds=params.integer("swap_rounds", engine.swap_rounds, 0, 1000),
-            seed=params.seed(engine.random_state),
+            rounds=params.integer("swap_rounds", given["swap_rounds"], 0, 1000),
+            seed=params.seed(given["random_state"]),
         )
 
 

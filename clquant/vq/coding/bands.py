@@ -16,12 +16,11 @@ from clquant.vq.coding.streams import Words, join_streams, sent_streams
 
 MAX_LANES = 32
 _LANE_BLOCKS = 1 << 11  # a lane costs about three bytes
-_GROUPS_OF_LANES = "group"
 _PAIRS_KNOWN, _PAIRS_FOUND = 1, 2  # as in cl/vq/coding/band_model.h
 
 VARIANTS = (
     Variant("serial", "vq/coding/bands.cl", lambda limits: limits.is_cpu, gain=1.44),
-    Variant(_GROUPS_OF_LANES, "vq/coding/bands_group.cl", lambda limits: limits.work_group >= MAX_LANES, gain=2.03),
+    Variant("group", "vq/coding/bands_group.cl", lambda limits: limits.work_group >= MAX_LANES, gain=2.03),
     Variant("portable", "vq/coding/bands.cl"),
 )
 
@@ -129,5 +128,5 @@ class BandCoder:
     def _launch(self, name: str, bands: int, /, **named: object) -> None:
         """A group of as many work-items as lanes for each band, or a work-item."""
         kernel, lanes = self._program().kernel(name), self._layout.lanes
-        group = lanes if self._variant.name == _GROUPS_OF_LANES else 1
+        group = lanes if self._variant.name == "group" else 1
         self._session.launch(kernel, bands * group, group, **named, lanes=np.uint32(lanes), bands=np.uint32(bands))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,9 +38,6 @@ from clquant.vq.container import clvq_format
 from clquant.vq.container.pipes import opened
 from clquant.vq.container.writing import chunks
 from clquant.vq.decode import Decoder
-
-if TYPE_CHECKING:
-    from clquant.vq.codec import VQCodec
 
 
 def read_picture(
@@ -148,15 +145,15 @@ def read_codebook(path: files.PathLike, queue: CommandQueue | None) -> Codebook:
     return codebook
 
 
-def codebook_of(reader: clvq_format.Reader, codec: VQCodec) -> Codebook:
+def codebook_of(reader: clvq_format.Reader, shared: Codebook | None, queue: CommandQueue | None) -> Codebook:
     """The codebook of a file's picture: the one that the file holds, else a codec's, if the file names that one."""
-    stored, header = _stored(reader, codec.queue), reader.header
+    stored, header = _stored(reader, queue), reader.header
     if stored is not None:
         return stored
     named = f"this .clvq file names the shared codebook {header.codebook_id.hex()}"
-    if not hasattr(codec, "codebook_"):
+    if shared is None:
         raise NotFittedError(f"{named}; this codec holds none")
-    coder = BlockCoder(codec.codebook_, codec.queue)
+    coder = BlockCoder(shared, queue)
     held = clvq_format.codebook_id(coder.codebook)
     if held != header.codebook_id:
         raise InvalidArgument(f"{named}; this codec holds {held.hex()}")
