@@ -22,7 +22,7 @@ import numpy as np
 
 import clquant
 from clquant import runtime
-from clquant.kmeans.params import INITS
+from clquant.kmeans.seeding import INITS
 from clquant.mapping.error import mean_squared_error
 from clquant.palette import engine
 from portability.inputs import flat, photo

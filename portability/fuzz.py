@@ -25,7 +25,7 @@ import PIL.Image
 
 import clquant
 from clquant import images
-from clquant.color.formats import registry
+from clquant.color.formats import palette_formats
 from clquant.images import moving
 from portability.inputs import flat, photo
 from portability.picture_seeds import UNREADABLE, picture_seeds
@@ -126,7 +126,7 @@ def _animations() -> list[bytes]:
 
 def _palettes() -> list[bytes]:
     palette = clquant.Palette(photo(16, 1, 3, seed=3).reshape(-1, 3))
-    return [registry.to_bytes(palette.colors, name) for name in registry.NAMES]
+    return [palette_formats.to_bytes(palette.colors, name) for name in palette_formats.NAMES]
 
 
 def targets() -> tuple[Target, ...]:
@@ -139,7 +139,7 @@ def targets() -> tuple[Target, ...]:
     palettes = _palettes()
 
     def read_palette(data: bytes) -> None:
-        registry.from_bytes(data, random.Random(len(data)).choice((None, *registry.NAMES)))
+        palette_formats.from_bytes(data, random.Random(len(data)).choice((None, *palette_formats.NAMES)))
 
     return (
         Target("image", _reader(_pictures(), _read_picture)),

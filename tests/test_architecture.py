@@ -48,6 +48,11 @@ def modules() -> list[pathlib.Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
 
+@functools.cache
+def tree_of(path: pathlib.Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def room_of(path: pathlib.Path) -> str:
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
@@ -64,7 +69,7 @@ def is_module(text: str) -> bool:
 def imported(path: pathlib.Path) -> list[str]:
     """Dotted names of all modules that a file imports, at whatever depth of the code, or names in a string."""
     found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and is_module(node.value):
             found.append(node.value)
         elif isinstance(node, ast.Call) and [getattr(one, "value", None) for one in node.args] == ["clquant"]:
@@ -154,7 +159,7 @@ def test_references_import_nothing_that_they_check() -> None:
     """From the package a reference takes errors alone."""
     found = []
     for path in sorted((ROOT / "tests" / "reference").glob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom):
                 names = [f"{node.module}.{alias.name}" for alias in node.names]
@@ -190,7 +195,7 @@ def test_engines_do_not_know_where_data_lies() -> None:
 def test_one_function_cuts_and_one_class_is_what_is_cut() -> None:
     names: collections.Counter[str] = collections.Counter()
     for path in modules():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
                 names[node.name] += 1
     assert {name: names[name] for name in ("portions", "Portion", "Part", "Piece")} == {
@@ -202,7 +207,7 @@ def test_names_of_forms_are_those_of_the_tables() -> None:
     found = {
         node.args[0].value
         for path in modules()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "Variant"
         if isinstance(node.args[0], ast.Constant)
     }
@@ -218,7 +223,7 @@ CIRCLES = (
 
 def is_face(path: pathlib.Path) -> bool:
     """Whether a file only hands on the names of its room's modules."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     return path.name == "__init__.py" and not any(isinstance(n, ast.FunctionDef | ast.ClassDef) for n in tree.body)
 
 
@@ -227,7 +232,7 @@ def arrows() -> dict[str, set[str]]:
     files = {".".join(p.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): p for p in modules()}
     taken: dict[str, dict[str, tuple[str, str]]] = {name: {} for name in files}
     for name, path in files.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ImportFrom):
                 taken[name] |= {one.asname or one.name: (node.module or "", one.name) for one in node.names}
             elif isinstance(node, ast.Import):

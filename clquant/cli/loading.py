@@ -21,7 +21,7 @@ from clquant.cli import common, inputs
 from clquant.cli.common import STDOUT, Loss
 from clquant.cli.inputs import Pair, Source
 from clquant.cli.outputs import kind_of
-from clquant.color.formats.names import WITHOUT_ALPHA
+from clquant.color.formats.picture_formats import WITHOUT_ALPHA
 from clquant.color.values import WHITE, hex_texts, lay_over
 from clquant.images import decode, moving, picture_files, storage, stores
 from clquant.images.dark_values import warned_once

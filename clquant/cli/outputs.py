@@ -19,10 +19,9 @@ import PIL.Image
 from clquant.cli import common, streams
 from clquant.cli.common import STDOUT, shown
 from clquant.cli.inputs import Inputs, Naming, Origin, Pair, Source, expand, without_own_results
-from clquant.color.formats import png
-from clquant.color.formats import registry as palette_files
+from clquant.color.formats import palette_formats, png
 from clquant.color.formats.embedded import identifier
-from clquant.color.formats.names import OWN, SOURCES, WITHOUT_ALPHA, by_pillow, format_of, format_of_suffix
+from clquant.color.formats.picture_formats import OWN, SOURCES, WITHOUT_ALPHA, by_pillow, format_of, format_of_suffix
 from clquant.color.values import WHITE, lay_over
 from clquant.images import files, stores
 from clquant.images.folders import PICTURE_SUFFIXES
@@ -79,7 +78,7 @@ class Outputs:
     def check_palette(self, output: str | None) -> None:
         """Check the file of ``--save-palette``, if it is given."""
         if output is not None:
-            palette_files.format_of(self.one(output, "--save-palette"))
+            palette_formats.format_of(self.one(output, "--save-palette"))
 
     def _place(
         self, source: Source, output: str | None, name: str, option: str, suffixes: Collection[str] | None

@@ -13,7 +13,7 @@ import PIL.Image
 
 from clquant import params
 from clquant.color.formats import embedded, gif, parallel, png, sixel
-from clquant.color.formats.names import (
+from clquant.color.formats.picture_formats import (
     BILEVEL,
     OWN,
     SOURCES,

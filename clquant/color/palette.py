@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from clquant import params
 from clquant.color import order as orders
-from clquant.color.formats import registry
+from clquant.color.formats import palette_formats
 from clquant.color.values import MOST_COLORS as MOST_COLORS
 from clquant.color.values import as_array, as_rgba, css_colors, hex_texts, transparent_index
 from clquant.runtime import InvalidArgument, InvalidType, PictureError
@@ -218,7 +218,7 @@ class Palette:
         ----------
         path : path_like
         format : str, optional
-            See `clquant.color.formats.registry`; by default what the file begins with decides, then its suffix.
+            See `clquant.color.formats.palette_formats`; by default what the file begins with decides, then its suffix.
 
         Returns
         -------
@@ -232,7 +232,7 @@ class Palette:
         InvalidArgument
             If there is no such format.
         """
-        return Palette(registry.read(path, format))
+        return Palette(palette_formats.read(path, format))
 
     def write(self, path: str | os.PathLike[str], format: str | None = None) -> None:
         """Write a palette file, whole or not at all.
@@ -252,7 +252,7 @@ class Palette:
         FileError
             If the file cannot be written.
         """
-        registry.write(self._colors, path, format)
+        palette_formats.write(self._colors, path, format)
 
     def to_colormap(self, name: str = "clquant") -> Any:
         """The palette as matplotlib has colours for values.

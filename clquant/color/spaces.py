@@ -140,6 +140,11 @@ class Definition:
     tables: Callable[[int], npt.NDArray[np.int32]]
     lightness: tuple[int, int, int]  # weights of the axes in lightness, in 1/256
     is_opponent: bool  # whether the axes are lightness and two differences of colour already
+    # root of what dithers add to the squared distance of a speck, in 1/255 of the range; and by how much of it ordered
+    # dithers, and error diffusion on coordinates, multiply it
+    penalty: int
+    ordered_share: float
+    diffusion_share: int
     # log2 of the side of cells of candidate lists, without and with alpha: for GPUs, 2^15 to 2^16 cells, and for CPUs'
     # lanes
     cells: tuple[int, int]
@@ -163,6 +168,9 @@ DEFINITIONS = {
         tables=_no_tables,
         lightness=(77, 150, 29),
         is_opponent=False,
+        penalty=38,
+        ordered_share=1.75,
+        diffusion_share=1,
         cells=(3, 5),
         lane_cells=(4, 6),
     ),
@@ -178,6 +186,9 @@ DEFINITIONS = {
         tables=_lights,
         lightness=(54, 183, 19),
         is_opponent=False,
+        penalty=90,
+        ordered_share=1.3,
+        diffusion_share=2,
         cells=(6, 7),
         lane_cells=(7, 8),
     ),
@@ -193,6 +204,9 @@ DEFINITIONS = {
         tables=_oklab_tables,
         lightness=(256, 0, 0),
         is_opponent=True,
+        penalty=50,
+        ordered_share=1.3,
+        diffusion_share=1,
         cells=(5, 7),
         lane_cells=(7, 8),
     ),
@@ -208,6 +222,9 @@ DEFINITIONS = {
         tables=_no_tables,
         lightness=(256, 0, 0),
         is_opponent=True,
+        penalty=38,
+        ordered_share=1.75,
+        diffusion_share=1,
         cells=(5, 7),
         lane_cells=(6, 8),
     ),

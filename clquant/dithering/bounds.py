@@ -25,10 +25,8 @@ SPECK = 60
 """Largest difference of a channel, in 8-bit levels, that is no speck whatever the palette."""
 MOST_COLORS = 1024
 """Larger palettes have neither penalty nor bounds: their colours are near each other."""
-PENALTY = {"srgb": 38, "ycbcr": 38, "linear": 90, "oklab": 50}
-"""Root of what is added to a speck's squared distance, in 1/255 of the space's range; errors are of coordinates."""
 PLAIN_SHARE, ALPHA_PINWHEEL_SHARE = 2, 1.7
-"""How many times that root where errors are of values or of light, and in the search; the pinwheel's with alpha."""
+"""How many times `Definition.penalty` where errors are of values, and in the search; the pinwheel's with alpha."""
 SEARCH_SPACING, ALPHA_SEARCH_SPACING = 40, 34
 """Mean spacing at which it is so in the search, the second of palettes with alpha; it grows with the spacing."""
 SEARCH_LEAST, SEARCH_MOST = 0.75, 2
@@ -50,12 +48,12 @@ FREE = 1 << 20
 
 def constants(space: Space, share: float) -> dict[str, int]:
     """Compile-time constants of `cl/dithering/reach.h`; `share` of the penalty's root."""
-    return {"PENALTY": int(share * PENALTY[space.name] * space.extent[0] / 255) ** 2}
+    return {"PENALTY": int(share * space.definition.penalty * space.extent[0] / 255) ** 2}
 
 
 def share(space: Space, plain: bool) -> float:
     """Return the share of the penalty's root in error diffusion; `plain` as in `bounds`."""
-    return PLAIN_SHARE if plain or space.name == "linear" else 1
+    return PLAIN_SHARE if plain else space.definition.diffusion_share
 
 
 def pinwheel_share(palette: Palette) -> float:
@@ -71,7 +69,7 @@ def of_search(palette: Palette, space: Space) -> tuple[int, int]:
     mean = _mean(_spacing(palette, space.alpha))
     ratio = mean / (ALPHA_SEARCH_SPACING if palette.has_alpha else SEARCH_SPACING)
     growth = min(max(math.sqrt(ratio * math.sqrt(ratio)), SEARCH_LEAST), SEARCH_MOST)
-    return largest, int(4 * PLAIN_SHARE * PENALTY[space.name] * growth) ** 2
+    return largest, int(4 * PLAIN_SHARE * space.definition.penalty * growth) ** 2
 
 
 def speck(palette: Palette, space: Space) -> int:

@@ -22,8 +22,8 @@ STEPS = 4 * 255
 """Steps of lightness from black to white, about; spaces of more steps are halved."""
 CHROMA = Fraction(7, 10)
 """Length of the differences."""
-BOUNDED_CHROMA, BOUNDED_ALPHA_CHROMA, BOUNDED_OKLAB_CHROMA = Fraction(9, 20), Fraction(3, 10), Fraction(3, 5)
-"""The same where specks have a penalty; the second of palettes with alpha."""
+BOUNDED_CHROMA, BOUNDED_ALPHA_CHROMA, BOUNDED_OPPONENT_CHROMA = Fraction(9, 20), Fraction(3, 10), Fraction(3, 5)
+"""The same where specks have a penalty; the second of palettes with alpha, the third of opponent spaces."""
 BOUNDED_ALPHA = Fraction(15, 26)
 """The length of alpha there: the axis is sqrt(3)/2 long, of three channels, and what luma sees of them is 1/2."""
 _LUMA = ("0.299", "0.587", "0.114")
@@ -39,7 +39,7 @@ def _scale(space: Space) -> Fraction:
 def bounded_chroma(palette: Palette, space: Space) -> Fraction:
     """Return the length of the differences where specks have a penalty."""
     if space.definition.is_opponent:
-        return BOUNDED_OKLAB_CHROMA
+        return BOUNDED_OPPONENT_CHROMA
     return BOUNDED_ALPHA_CHROMA if palette.has_alpha else BOUNDED_CHROMA
 
 

@@ -30,8 +30,6 @@ MEMO_ENTRY_BYTES = {1: 8, 2: 12}
 """By the bytes of an index."""
 MIXTURE_MEMO = 6, 24
 """The same two where simplices are mixed."""
-PENALTY_SHARE = {"srgb": 1.75, "linear": 1.3, "oklab": 1.3}
-"""As `bounds.PLAIN_SHARE`, by space."""
 
 
 class OrderedDither(JobDither):
@@ -126,7 +124,7 @@ class PixelOrdered:
 
     def __init__(self, palette: PaletteOnDevice) -> None:
         self._palette = palette
-        self._constants = bounds.constants(palette.space, PENALTY_SHARE[palette.space.name])
+        self._constants = bounds.constants(palette.space, palette.space.definition.ordered_share)
         self._has_simplices = simplices.spans(palette.palette)
         is_opaque = bool((palette.palette.rgba()[:, 3] == 255).all())
         own = {

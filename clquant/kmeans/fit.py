@@ -18,10 +18,9 @@ from clquant.color.values import as_rgba
 from clquant.histogram.counts import ColorCounts
 from clquant.kmeans.exact import GRAYS, MAX_MERGE_COLORS, are_gray, gray_levels, merged_pair
 from clquant.kmeans.lloyd import Lloyd, LloydSets
-from clquant.kmeans.params import CUT, INITS, KMeansParams
+from clquant.kmeans.params import KMeansParams
 from clquant.kmeans.points import Points
-from clquant.kmeans.seeding import Sketcher, random_points, sampled_start
-from clquant.kmeans.swaps import MAX_SWAPPED
+from clquant.kmeans.seeding import INITS, start_centers
 from clquant.palette.host_clusters import sample_of
 from clquant.palette.opaque_entries import settle_opaque
 from clquant.runtime import InvalidArgument, Progress, Scope, Session
@@ -179,7 +178,8 @@ class Fit:
     def _end(self, scope: Scope, sets: LloydSets, k: int, one: Try, total: int) -> End | None:
         """The colours that one start ends at, and its steps; None if no center could move."""
         (init, start, size), points, pinned = one, sets.points, self._pinned
-        starter = self._started(scope, sets, size, start, init)
+        seed, rounds = (self.params.seed + start) % 2**64, self.params.swap_rounds
+        starter = start_centers(self.session, scope, sets, size, init, seed, rounds, self.params.tol)
         lloyd = sets.lloyd(k, len(pinned))
         if len(pinned):
             lloyd.set_centers(self._with_pinned(starter.get_centers(), points, k))
@@ -227,26 +227,6 @@ class Fit:
             nearest = ((centers - place) ** 2).sum(axis=1).argmin()
             centers = np.delete(centers, nearest, axis=0)
         return np.concatenate([pinned, centers])
-
-    def _started(self, scope: Scope, sets: LloydSets, k: int, start: int, init: str | npt.NDArray[np.uint8]) -> Lloyd:
-        """The starting centers, k of all colours; the scope owns what queued work needs."""
-        points = sets.points
-        seed = (self.params.seed + start) % 2**64
-        if isinstance(init, str) and init == "k-means++":
-            rounds = self.params.swap_rounds if 2 <= k <= MAX_SWAPPED else 0
-            return sampled_start(self.session, scope, sets, k, seed, rounds, self.params.tol)
-        lloyd = sets.lloyd(k)
-        if not isinstance(init, str):
-            lloyd.set_centers(points.places(init[:k]))
-        elif init == "random":
-            lloyd.pick_centers(random_points(points.n, k, seed))
-        else:
-            assert init in CUT, init
-            from clquant.kmeans.box_cut import box_centers
-
-            sketch = next(Sketcher(self.session, scope, sets.counts, points).sketches(k), points)
-            lloyd.set_centers(box_centers(self.session, sketch, k, init))
-        return lloyd
 
 
 def _known(inertia: float) -> Measure:

@@ -14,11 +14,9 @@ from clquant.color import spaces
 from clquant.color.display import DisplayFormat, checked_format
 from clquant.color.palette import MOST_COLORS, checked_colors, checked_fixed
 from clquant.color.values import as_rgba, hex_texts
+from clquant.kmeans.seeding import INITS, SEEDED
 from clquant.kmeans.small_images import MOST_COLORS as MOST_BATCHED
 from clquant.runtime import InvalidArgument
-
-SEEDED, CUT = ("k-means++", "random"), ("wu", "median-cut")
-INITS = (*SEEDED, *CUT)  # `Fit._started` of `clquant.kmeans.fit` has a branch for each
 
 
 @dataclass(frozen=True)

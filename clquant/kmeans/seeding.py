@@ -15,9 +15,12 @@ import numpy.typing as npt
 from clquant.histogram.counts import ColorCounts
 from clquant.kmeans.lloyd import Lloyd, LloydSets
 from clquant.kmeans.points import GROUP, Points, points_program, stride_of
-from clquant.kmeans.swaps import swap_centers
+from clquant.kmeans.swaps import MAX_SWAPPED, swap_centers
 from clquant.runtime import Buffer, LocalMemory, Scope, Session, bound, philox4x32, seed_key
 
+# Starts by name, those that draw random numbers and others; `start_centers` has a branch for each.
+SEEDED, CUT = ("k-means++", "random"), ("wu", "median-cut")
+INITS = (*SEEDED, *CUT)
 BLOCK = 128
 SEED_ROUNDS = 16
 GROUPS_A_UNIT = 16  # of a round of k-means++, but on CPUs
@@ -164,7 +167,36 @@ class Sketcher:
         return kept_bits * (0x01010101 if self._counts.partial else 0x00010101)
 
 
-def sampled_start(session: Session, scope: Scope, sets: LloydSets, k: int, seed: int, rounds: int, tol: float) -> Lloyd:
+def start_centers(
+    session: Session,
+    scope: Scope,
+    sets: LloydSets,
+    k: int,
+    init: str | npt.NDArray[np.uint8],
+    seed: int,
+    rounds: int,
+    tol: float,
+) -> Lloyd:
+    """Return k starting centers by a start's name or colours, of all colours; the scope owns what queued work needs."""
+    points = sets.points
+    if isinstance(init, str) and init == "k-means++":
+        return _sampled_start(session, scope, sets, k, seed, rounds if 2 <= k <= MAX_SWAPPED else 0, tol)
+    lloyd = sets.lloyd(k)
+    if not isinstance(init, str):
+        lloyd.set_centers(points.places(init[:k]))
+    elif init == "random":
+        lloyd.pick_centers(random_points(points.n, k, seed))
+    else:
+        from clquant.kmeans.box_cut import box_centers
+
+        sketch = next(Sketcher(session, scope, sets.counts, points).sketches(k), points)
+        lloyd.set_centers(box_centers(session, sketch, k, init))
+    return lloyd
+
+
+def _sampled_start(
+    session: Session, scope: Scope, sets: LloydSets, k: int, seed: int, rounds: int, tol: float
+) -> Lloyd:
     """Return k starting centers: k-means++ and swaps on a coarse sketch, then Lloyd's algorithm on a finer one."""
     # `sets` are of at least k points. `rounds` of swaps need at most `clquant.kmeans.swaps.MAX_SWAPPED` centers.
     sketches = Sketcher(session, scope, sets.counts, sets.points).sketches(k)

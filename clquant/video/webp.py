@@ -17,7 +17,7 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant.color.formats import parallel
-from clquant.color.formats.names import LOSSLESS
+from clquant.color.formats.picture_formats import LOSSLESS
 from clquant.runtime import InvalidArgument
 from clquant.video import apng
 from clquant.video.shown import About, Shown

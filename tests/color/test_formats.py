@@ -11,7 +11,7 @@ import PIL.Image
 import pytest
 
 from clquant import Palette
-from clquant.color.formats import registry
+from clquant.color.formats import palette_formats
 from clquant.runtime import ClquantError, FileError, FormatError, InvalidArgument
 
 OPAQUE = ("act", "ase", "gpl", "hex", "jasc", "png", "riff")
@@ -19,11 +19,11 @@ WITH_ALPHA = ("gpl", "hex", "jasc", "png")
 
 
 def from_bytes(*arguments: Any, **options: Any) -> Palette:
-    return Palette(registry.from_bytes(*arguments, **options))
+    return Palette(palette_formats.from_bytes(*arguments, **options))
 
 
 def to_bytes(palette: Palette, name: str) -> bytes:
-    return registry.to_bytes(palette.colors, name)
+    return palette_formats.to_bytes(palette.colors, name)
 
 
 @pytest.mark.parametrize("name", OPAQUE)
@@ -31,7 +31,7 @@ def to_bytes(palette: Palette, name: str) -> bytes:
 def test_round_trip(name, count, rng, tmp_path):
     palette = Palette(rng.integers(0, 256, (count, 3)))
     assert from_bytes(to_bytes(palette, name), name) == palette
-    path = tmp_path / f"a{next(f.suffix for f in registry.FORMATS if f.name == name)}"
+    path = tmp_path / f"a{next(f.suffix for f in palette_formats.FORMATS if f.name == name)}"
     palette.write(path, name)
     assert Palette.read(path) == palette
 

@@ -9,7 +9,7 @@ import PIL.Image
 import pytest
 
 from clquant import IndexedImage, Palette
-from clquant.color.formats import names
+from clquant.color.formats import picture_formats
 from clquant.runtime import FileError, InvalidArgument, InvalidType, open_session
 
 
@@ -202,7 +202,7 @@ def test_formats_by_suffix(rgba, suffix, tmp_path):
     assert path.read_bytes() == rgba.to_bytes(suffix)
 
 
-@pytest.mark.parametrize("kind", sorted(names.WITHOUT_ALPHA - {"PBM"}))
+@pytest.mark.parametrize("kind", sorted(picture_formats.WITHOUT_ALPHA - {"PBM"}))
 def test_formats_without_alpha(rgba, kind):
     for background, values in ((None, (255, 255, 255)), ("#f80", (255, 136, 0))):
         colors, alpha = rgba.palette.colors[:, :3].astype(int), rgba.palette.colors[:, 3:].astype(int)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from clquant import ColorHistogram, KMeansPalette
 from clquant.color import spaces
-from clquant.kmeans.params import INITS
+from clquant.kmeans.seeding import INITS
 from tests.lowering import lower
 from tests.reference import exact as reference
 

@@ -21,8 +21,8 @@ from clquant.cli.loading import Loaded, load_still
 from clquant.cli.outputs import expected, lossless_kind, make_folder, picture_bytes, source_name
 from clquant.color.formats import png
 from clquant.color.formats.gif import MAX_COLORS
-from clquant.color.formats.names import SMALL_DISPLAYS
 from clquant.color.formats.parallel import looked_up
+from clquant.color.formats.picture_formats import SMALL_DISPLAYS
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
 from clquant.color.values import WHITE, as_rgba

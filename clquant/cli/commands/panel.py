@@ -15,7 +15,7 @@ from clquant.cli.inputs import Source
 from clquant.cli.loading import load_still
 from clquant.cli.outputs import expected, kind_of, source_name
 from clquant.color.formats.embedded import c_frame
-from clquant.color.formats.names import LVGL_SUFFIX, SOURCES
+from clquant.color.formats.picture_formats import LVGL_SUFFIX, SOURCES
 from clquant.color.indexed import IndexedImage
 from clquant.color.values import WHITE
 from clquant.dithering.registry import DEFAULT

@@ -24,6 +24,7 @@ from clquant.vectors import exchange, files, saved
 from clquant.vectors.base import RowQuantizer
 from clquant.vectors.code_quantizer import CodeQuantizer
 from clquant.vectors.codes import code_bytes
+from clquant.vectors.quantizer import METRICS
 from clquant.vectors.rows import read_rows
 
 HELP = "quantize rows of numbers: codebooks, product codes"
@@ -83,7 +84,7 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     add("--init", "start of the training", choices=STARTS, default=STARTS[0])
     add("--n-init S", "seeds to try; the least error is kept (default: 1)", type=int, default=1)
     add("--max-iter I", "most Lloyd steps after the rounds (default: 100)", type=int, default=100)
-    add("--metric", "cosine: rows are normalized first; not of codes", choices=["sqeuclidean", "cosine"])
+    add("--metric", "cosine: rows are normalized first; not of codes", choices=METRICS)
     add("--scale SCALE", "a power of two, of which numbers become multiples; not of codes", type=float)
     add("--sample-weight FILE", "a weight for each row, .npy", "file")
     add("--memory SIZE", "memory for rows that are read in portions (default: 512 MiB)")

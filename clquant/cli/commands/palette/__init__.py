@@ -37,7 +37,7 @@ from clquant.cli.outputs import (
 )
 from clquant.cli.table import Table
 from clquant.color.display import DISPLAY_FORMATS
-from clquant.color.formats.names import SMALL_DISPLAYS
+from clquant.color.formats.picture_formats import SMALL_DISPLAYS
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, TransparencyError
 from clquant.color.values import as_rgba

@@ -16,7 +16,7 @@ from clquant.cli.common import given_palette, option
 from clquant.cli.inputs import Pair
 from clquant.color import order
 from clquant.color.formats.embedded import LVGL_VERSIONS
-from clquant.color.formats.names import SMALL_DISPLAYS, SOURCES
+from clquant.color.formats.picture_formats import SMALL_DISPLAYS, SOURCES
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
 from clquant.dithering.error_filters import FILTERS
