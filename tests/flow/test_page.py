@@ -50,3 +50,17 @@ def test_the_pages_engine_takes_all_that_people_hand_in(
     given: dict[str, Any] = {"out": np.empty_like(PICTURE), "progress": lambda *step: told.append(step)}
     assert np.array_equal(inverter.transform(np.load(tmp_path / "a.npy", mmap_mode="r"), **given), expected)
     assert len(told) > 1
+
+
+def test_the_pages_engine_runs_on_two_queues(
+    inverter: Any, tmp_path: pathlib.Path, queue: runtime.CommandQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zarr = pytest.importorskip("zarr")
+    monkeypatch.setenv("CLQUANT_LIMITS", "shared_pixels=500")
+    inverter.queue = [queue, runtime.sibling_queue(queue)]
+    told: list[tuple[int, int]] = []
+    assert np.array_equal(inverter.transform(PICTURE, progress=lambda *step: told.append(step)), 255 - PICTURE)
+    assert len(told) > 1  # a portion each
+    assert np.array_equal(inverter.transform(da.from_array(PICTURE, (40, 20, 3))).compute(), 255 - PICTURE)
+    inverter.transform(PICTURE, out=tmp_path / "a.zarr")
+    assert np.array_equal(zarr.open(tmp_path / "a.zarr")[:], 255 - PICTURE)
