@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import functools
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +18,17 @@ from clquant.cli import common, inputs, outputs, streams
 from clquant.cli.common import shown
 from clquant.cli.inputs import Pair, Source
 from clquant.color.formats import parallel
-from clquant.runtime import ClquantError, DeviceMemoryError, FileError, FormatError, PictureError, ProgressCallback
+from clquant.images import picture_files
+from clquant.runtime import (
+    ClquantError,
+    DeviceMemoryError,
+    FileError,
+    FormatError,
+    PictureError,
+    ProgressCallback,
+    bound,
+    host_memory,
+)
 
 T = TypeVar("T")
 
@@ -29,9 +41,9 @@ Sizes = tuple[int | None, int | None]  # bytes of a result and of its input, as 
 
 # Errors of one input, and none of the arguments.
 _OF_AN_INPUT = (FileError, FormatError, PictureError, DeviceMemoryError)
-MOST_READERS = 4
-# After a picture of this many bytes only one more is read ahead.
-LARGE_BYTES = 1 << 26
+# Inputs whose size no header tells are at work at most so many at a time.
+_MOST_UNKNOWN = 4
+_PIXEL_BYTES, _MEMORY_SHARE = 4, 16
 
 
 @dataclass(frozen=True)
@@ -98,28 +110,42 @@ def sizes(nbytes: int | None, input_bytes: int | None) -> str:
     return "" if nbytes is None else f", {before}{nbytes} bytes"
 
 
-def run(args: argparse.Namespace, pairs: Sequence[Pair], read: Read[T], work: Callable[[Item, T], Finish]) -> int:
-    """Read, work on and finish every input, in order; 1 if some of several failed, while a single one raises."""
+def run(
+    args: argparse.Namespace, pairs: Sequence[Pair], read: Read[T], work: Callable[[Item, T], Finish], drivers: int = 1
+) -> int:
+    """Read, work on and finish every input, in order; 1 if some of several failed, while a single one raises.
+
+    As many threads as there are cores read, as many finish. `work` is called in this thread, or in several: `drivers`.
+    """
     if len(pairs) == 1:
         with common.progress_bar(args, pairs[0][0].relative.name):
             loaded = read(*pairs[0])
             work(Item(args, *pairs[0]), loaded)()()
         return 0
     failures = Failures(args, len(pairs))
-    most = ahead = min(MOST_READERS, os.cpu_count() or 1)
+    room = min(bound("folders.bytes"), (host_memory() or sys.maxsize) // _MEMORY_SHARE)
+    weigh = functools.cache(partial(_pixel_bytes, room))
+
+    def drive(given: tuple[Pair, T | ClquantError]) -> Finish | ClquantError:
+        pair, found = given
+        try:
+            return found if isinstance(found, ClquantError) else work(Item(args, *pair), found)
+        except ClquantError as error:
+            return error
 
     def worked() -> Iterator[tuple[Source, Finish]]:
-        nonlocal ahead
-        with contextlib.closing(parallel.ordered(partial(tried, read), pairs, lambda: ahead)) as reading:
-            for number, (pair, found) in enumerate(zip(pairs, reading, strict=True)):
+        reading = parallel.ordered(partial(tried, read), pairs, weigh=lambda pair: weigh(pair[0]), room=room)
+        given = zip(pairs, reading, strict=True)
+        driven = (
+            (drive(each) for each in given) if drivers == 1 else parallel.ordered(drive, given, drivers, early=True)
+        )
+        with contextlib.closing(reading), contextlib.closing(driven):
+            for number, ((source, _), finish) in enumerate(zip(pairs, driven, strict=True)):
                 progress(number, len(pairs))
-                try:
-                    if isinstance(found, ClquantError):
-                        raise found
-                    ahead = 1 if getattr(found, "nbytes", 0) > LARGE_BYTES else most
-                    yield pair[0], work(Item(args, *pair), found)
-                except ClquantError as error:
-                    failures.add(pair[0], error)
+                if isinstance(finish, ClquantError):
+                    failures.add(source, finish)
+                else:
+                    yield source, finish
 
     def finished(worked: tuple[Source, Finish]) -> Report:
         source, finish = worked
@@ -128,11 +154,21 @@ def run(args: argparse.Namespace, pairs: Sequence[Pair], read: Read[T], work: Ca
         except ClquantError as error:
             return partial(failures.add, source, error, always=True)
 
-    reporting = parallel.ordered(finished, worked(), lambda: ahead, early=True)
+    reporting = parallel.ordered(finished, worked(), early=True, weigh=lambda made: weigh(made[0]), room=room)
     with common.progress_bar(args, "inputs") as progress, contextlib.closing(reporting) as reports:
         for report in reports:
             report()
     return failures.status()
+
+
+def _pixel_bytes(room: int, source: Source) -> int:
+    """Bytes of an input's pixels, as its header says, about; a share of all room where none does."""
+    with contextlib.suppress(ClquantError):
+        if not source.piped and os.path.isfile(source.path):
+            with picture_files.opened(source.path, source.shown) as (image, _):
+                if not getattr(image, "is_animated", False):
+                    return _PIXEL_BYTES * image.width * image.height
+    return room // _MOST_UNKNOWN
 
 
 def read_together(args: argparse.Namespace, read: Read[T], pairs: Sequence[Pair]) -> tuple[Read[T], dict[Source, T]]:
@@ -175,6 +211,9 @@ class Failures:
         is_its_own = isinstance(error, _OF_AN_INPUT) or str(error).startswith(source.shown)
         if self._total == 1 or not (always or is_its_own):
             raise error
+        if hasattr(self._args, "messages"):  # in a worker, whose messages the command prints
+            self._args.messages.append(("", {"failed": (source.path, error)}))
+            return
         text = common.as_typed(self._args, str(error))
         self._errors.append((source, error))
         streams.complain(f"clquant: {text if source.shown in text else f'{source.shown}: {text}'}\n")

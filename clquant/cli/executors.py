@@ -1,7 +1,8 @@
-"""``--jobs`` and ``--cluster``: an executor's processes do the command on one input each.
+"""``--jobs`` and ``--cluster``: an executor's processes do the command on some inputs each.
 
 A fit has many small steps one after another, each of which a CPU's cores share badly: several pictures at once keep
-all of them busy. Threads of one process would wait for Python's lock and for one pool of the runtime's threads.
+all of them busy. Threads of one process would wait for Python's lock and for one pool of the runtime's threads. A GPU
+has one process, whose threads read and write: each further one would take a second to make a context of its own.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ Here = Callable[[argparse.Namespace, Sequence[Pair]], int]
 """Does a command on some of its inputs; workers are sent it by its name."""
 Messages = list[tuple[str, dict[str, Any]]]
 """Messages of a worker, as `common.say` gets them: text, record."""
+# Tasks of a cluster's worker, and inputs of a task at most.
+_TASKS_EACH, _MOST_OF_A_TASK = 4, 64
 
 
 def check(args: argparse.Namespace, pairs: Sequence[Pair], option: str) -> None:
@@ -58,7 +61,7 @@ def processes(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
     if jobs is not None:
         common.refuse_both(args, common.with_trait(args, "joint"), "jobs")
         check(args, pairs, "jobs")
-        return min(jobs, len(pairs))
+        return min(jobs, len(pairs)) if open_session(common.open_queue(args)).limits.is_cpu else 1
     if common.given(args, "here") or common.given(args, "joint") or any(_is_piped(*pair) for pair in pairs):
         return 1
     files = [source.path for source, _ in pairs if os.path.isfile(source.path)]
@@ -119,7 +122,9 @@ def run(
     if client is not None:
         banded = list(filter(is_banded, pairs))
         whole = [pair for pair in pairs if pair not in banded]
-        status = _each(args, whole, client.get_executor(pure=False), here, cancels=True) if whole else 0
+        count = max(len(client.scheduler_info(n_workers=-1).get("workers", ())), 1)
+        step = min(-(-len(whole) // (_TASKS_EACH * count)), _MOST_OF_A_TASK)
+        status = _each(args, whole, client.get_executor(pure=False), here, step, cancels=True) if whole else 0
         return max(status, here(args, banded)) if banded else status
     jobs = processes(args, pairs) if "jobs" in args and not any(map(is_banded, pairs)) else 1
     if jobs == 1:
@@ -129,7 +134,7 @@ def run(
     end, command = spawn.Pipe(duplex=False)
     with command, ProcessPoolExecutor(jobs, spawn, initializer=_begin_worker, initargs=(threads, end)) as executor:
         try:
-            return _each(args, pairs, executor, here, cancels=False)
+            return _each(args, pairs, executor, here, 1, cancels=False)
         except BaseException:
             command.close()  # ends the workers, pictures at work or not, and so the pool
             raise
@@ -147,53 +152,66 @@ def _end_with_command(end: Connection) -> None:
     os._exit(1)
 
 
-def _each(args: argparse.Namespace, pairs: Sequence[Pair], executor: Executor, here: Here, *, cancels: bool) -> int:
-    """Process each input in a worker, and print messages in the inputs' order; `cancels`: an error cancels the rest."""
+def _each(
+    args: argparse.Namespace, pairs: Sequence[Pair], executor: Executor, here: Here, step: int, *, cancels: bool
+) -> int:
+    """Process `step` inputs a task, and print messages in the inputs' order; `cancels`: an error cancels the rest."""
     failures, own = batch.Failures(args, len(pairs)), _portable(args)
     with common.progress_bar(args, "pictures") as progress:
-        jobs = [(here, own, (_absolute(source), os.path.abspath(str(target)))) for source, target in pairs]
+        groups = [pairs[first : first + step] for first in range(0, len(pairs), step)]
+        jobs = [(here, own, [(_absolute(source), os.path.abspath(str(place))) for source, place in g]) for g in groups]
         futures = [executor.submit(_do, *job) for job in jobs]
         try:
-            for number, (source, target) in enumerate(pairs):
+            for number, group in enumerate(groups):
                 try:
                     found = futures[number].result()
                 except BrokenExecutor:  # a worker was ended, say for want of memory
                     found = _do(*jobs[number])
-                if isinstance(found, ClquantError):
-                    found.args = (str(found).replace(os.path.abspath(source.path), source.path), *found.args[1:])
-                    failures.add(source, found)
-                else:
-                    _print(args, source, str(target), found)
-                progress(number + 1, len(pairs))
+                _print(args, failures, group, found)
+                progress(number * step + len(group), len(pairs))
         finally:
             for future in futures if cancels else ():
                 future.cancel()
     return failures.status()
 
 
-def _do(here: Here, args: argparse.Namespace, pair: Pair) -> Messages | ClquantError:
-    """Run the command on one input in a worker; return its messages or its error."""
+def _do(here: Here, args: argparse.Namespace, pairs: Sequence[Pair]) -> Messages:
+    """Run the command on some inputs in a worker; return its messages, the last of which may be an error."""
     messages: Messages = []
     try:
-        here(argparse.Namespace(**vars(args), messages=messages), [pair])
+        here(argparse.Namespace(**vars(args), messages=messages), pairs)
     except ClquantError as error:
-        return error
+        messages.append(("", {"failed": (pairs[0][0].path, error)}))
     return messages
 
 
-def _print(args: argparse.Namespace, source: Source, target: str, messages: Messages) -> None:
+def _print(args: argparse.Namespace, failures: batch.Failures, group: Sequence[Pair], messages: Messages) -> None:
     """Print a worker's messages, with names as they were typed."""
+    sources = {os.path.abspath(source.path): source for source, _ in group}
+    folders = {os.path.dirname(os.path.abspath(str(target))): os.path.dirname(str(target)) for _, target in group}
     for text, record in messages:
         if "lost" in record:
             name, loss = record["lost"]
             common.note_lost(args, name, [loss])
             continue
-        text = text.replace(os.path.abspath(target), target)
+        if "failed" in record:
+            path, error = record["failed"]
+            error.args = (str(error).replace(path, sources[path].path), *error.args[1:])
+            failures.add(sources[path], error)
+            continue
+        if record.get("output"):
+            folder, name = os.path.split(record["output"])
+            place = os.path.join(folders[folder], name)
+            text, record["output"] = text.replace(record["output"], place), place
+        else:
+            for _, target in group:
+                text = text.replace(os.path.abspath(str(target)), str(target))
+        if record.get("input"):
+            record["input"] = sources[record["input"]].path
         if not record:
             common.note(args, text)
             continue
-        places = {name: place for name, place in (("input", source.path), ("output", target)) if record.get(name)}
-        common.say(args, text, **record | places)
+        common.say(args, text, **record)
 
 
 def _absolute(source: Source) -> Source:

@@ -14,7 +14,7 @@ from clquant.runtime.device.discovery import (
     sibling_queue,
     thread_queue,
 )
-from clquant.runtime.device.limits import Limits
+from clquant.runtime.device.limits import Limits, host_memory
 from clquant.runtime.device.several import QueueLike, device_queues, first_queue, is_several, queues_of
 from clquant.runtime.errors import (
     BuildError,
@@ -97,6 +97,7 @@ __all__ = [
     "force_tuning",
     "force_variant",
     "full_source",
+    "host_memory",
     "is_page_locked",
     "is_several",
     "list_devices",

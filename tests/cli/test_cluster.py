@@ -84,7 +84,7 @@ def test_large_files_are_decoded_by_bands(
 ) -> None:
     assert cli.main(["vq", "encode", "in", "--gray", "-n", "8", "--refine", "2", "-q", "-o", "coded"]) == 0
     monkeypatch.setattr("clquant.cli.commands.vq.MOST_PIXELS_AT_ONCE", 8)
-    monkeypatch.setattr("clquant.vq.container.writing.PIXELS_AT_ONCE", 1)
+    monkeypatch.setattr("clquant.dask.stored.PIXELS_AT_ONCE", 1)
     capsys.readouterr()
     for target, more in (("one", ()), ("other", ("--cluster", address))):
         assert cli.main(["vq", "decode", "coded", "-o", target, *more]) == 0
@@ -149,12 +149,22 @@ def test_halftones_and_codebooks_of_what_is_read_in_parts(
 def test_a_bad_file_does_not_end_the_rest(
     folder: pathlib.Path, address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (folder / "in" / "bad.png").write_bytes(b"no picture")
-    assert cli.main(["palette", "in", "-k", "5", "-o", "out", "--cluster", address]) == 1
-    told = capsys.readouterr().err
-    assert "1 of 4 inputs failed: 'in/bad.png'" in told
-    assert "sub/c.png -> out/sub/c-5.png: 33x26" in told
-    assert len(list((folder / "out").rglob("*.png"))) == 3
+    for number in range(15):  # so that a worker's task has several
+        (folder / "in" / f"{number}.png").write_bytes(
+            (folder / "in" / "a.png").read_bytes()[: 60 if number == 8 else None]
+        )
+    told = []
+    for place, more in (("one", ("--jobs", "1")), ("other", ("--cluster", address))):
+        assert cli.main(["palette", "in", "--psnr", "17", "-k", "9", "-o", place, "--json", *more]) == 1
+        out, err = capsys.readouterr()
+        told.append((re.sub('"seconds": .*', "", out).replace(f"{place}/", ""), err))
+    assert told[0] == told[1]
+    assert "1 of 18 inputs failed: 'in/8.png'" in told[1][1]
+    assert same(folder, "one", "other")
+    assert cli.main(["palette", "in", "-k", "5", "-o", "other", "--cluster", address]) == 1
+    assert "sub/c.png -> other/sub/c-5.png: 33x26" in capsys.readouterr().err
+    assert cli.main(["palette", "in", "-k", "0", "-o", "x", "--cluster", address]) == 2
+    assert capsys.readouterr().err == "clquant: -k is 0; allowed: an integer from 1 to 65536\n"
 
 
 @pytest.mark.full

@@ -18,6 +18,7 @@ import pytest
 from clquant import cli
 from clquant.cli import executors
 from clquant.runtime import ClquantError
+from tests.lowering import lower
 
 
 @pytest.fixture
@@ -134,7 +135,7 @@ def test_many_pictures_share_the_cores_of_a_cpu(folder: pathlib.Path, monkeypatc
         raise ClquantError("enough is known")
 
     limits = namedtuple("limits", "is_cpu is_pocl compute_units")
-    for made, jobs in ((limits(True, True, 3), 2), (limits(True, True, 1), None), (limits(False, False, 99), None)):
+    for made, jobs in ((limits(True, True, 3), 2), (limits(True, True, 1), None), (limits(True, False, 99), None)):
         monkeypatch.setattr(executors, "open_session", lambda _, made=made: namedtuple("session", "limits")(made))
         monkeypatch.setattr(executors, "ProcessPoolExecutor", begin)
         monkeypatch.setattr(executors, "_LEAST_BYTES", 0)
@@ -142,6 +143,24 @@ def test_many_pictures_share_the_cores_of_a_cpu(folder: pathlib.Path, monkeypatc
         assert cli.main(["palette", *inputs, "-k", "5", "-o", "out", "-q"]) == (0 if jobs is None else 2)
         assert started == ([] if jobs is None else [jobs])
         started.clear()
+
+
+@pytest.mark.full
+def test_a_gpu_has_one_process_with_threads(
+    folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["palette", "in", "-k", "5", "--jobs", "1", "-o", "one", "--json"]) == 1
+    expected = capsys.readouterr()
+    monkeypatch.setattr(executors, "ProcessPoolExecutor", lambda *_, **__: pytest.fail("processes were started"))
+    lower(monkeypatch, is_cpu=0, folders__bytes=4 * 33 * 25)  # one picture at a time, or one that is larger
+    assert cli.main(["palette", "in", "-k", "5", "--jobs", "8", "-o", "other", "--json"]) == 1
+    found = capsys.readouterr()
+    assert (_told(found.out), found.err) == (_told(expected.out), expected.err)
+    names = [str(path.relative_to(folder / "one")) for path in (folder / "one").rglob("*.png")]
+    assert filecmp.cmpfiles(folder / "one", folder / "other", names, shallow=False)[0] == names
+    assert len(names) == 4
+    assert cli.main(["palette", "in/a.png", "in/b.png", "-k", "0", "-o", "new/out"]) == 2
+    assert not (folder / "new").exists()
 
 
 def test_few_small_pictures_stay_in_one_process(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -28,3 +30,21 @@ def test_bytes_are_looked_up_in_pairs(rng, monkeypatch, shape, count):
     indices, table = rng.integers(0, count, shape, np.uint8), rng.integers(0, 256, count, np.uint8)
     assert np.array_equal(parallel.looked_up(table, indices), table[indices])
     assert np.array_equal(parallel.looked_up(table, indices[:, 1:]), table[indices[:, 1:]])
+
+
+def test_work_in_order_keeps_to_its_room():
+    sizes, room, lock, used, most = [3, 1, 1, 9, 2, 2, 1, 1, 1, 4], 4, threading.Lock(), [0], [0]
+
+    def begin(number):
+        with lock:
+            used[0] += sizes[number]
+            most[0] = max(most[0], used[0] if sizes[number] <= room else room)
+        return number
+
+    found = []
+    for number in parallel.ordered(begin, range(len(sizes)), weigh=sizes.__getitem__, room=room):
+        found.append(number)
+        with lock:
+            used[0] -= sizes[number]
+    assert found == [*range(len(sizes))]
+    assert most[0] <= room

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import math
 import os
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -38,24 +39,37 @@ def in_threads(work: Callable[[int], T], count: int) -> list[T]:
 
 
 def ordered(
-    work: Callable[[S], T], items: Iterable[S], most: int | Callable[[], int] = 64, *, early: bool = False
+    work: Callable[[S], T],
+    items: Iterable[S],
+    most: int = 64,
+    *,
+    early: bool = False,
+    weigh: Callable[[S], int] = lambda _: 0,
+    room: float = math.inf,
 ) -> Generator[T, None, None]:
     """``work(item)`` for each item, in order; as many as there are cores, up to `most`, are in work at a time.
 
-    `early`: results are given as soon as they are there, before further items are begun.
+    `early`: results are given as soon as they are there, before further items are begun. `weigh` gives an item's
+    bytes: those in work and those whose results wait have at most `room` together, or are one alone.
     """
-    limit = most if callable(most) else lambda: most
-    pending: collections.deque[Future[T]] = collections.deque()
-    with ThreadPoolExecutor(min(cores(), limit()), thread_name_prefix="clquant-files") as pool:
+    pending: collections.deque[tuple[Future[T], int]] = collections.deque()
+    limit, used = min(cores(), most), 0
+    with ThreadPoolExecutor(limit, thread_name_prefix="clquant-files") as pool:
         try:
             for item in items:
-                pending.append(pool.submit(work, item))
-                while pending and (len(pending) > min(cores(), limit()) or (early and pending[0].done())):
-                    yield pending.popleft().result()
+                size = weigh(item)
+                while pending and used + size > room:
+                    used -= pending[0][1]
+                    yield pending.popleft()[0].result()
+                used += size
+                pending.append((pool.submit(work, item), size))
+                while pending and (len(pending) > limit or (early and pending[0][0].done())):
+                    used -= pending[0][1]
+                    yield pending.popleft()[0].result()
             while pending:
-                yield pending.popleft().result()
+                yield pending.popleft()[0].result()
         finally:
-            for future in pending:
+            for future, _ in pending:
                 future.cancel()
 
 

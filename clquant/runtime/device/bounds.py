@@ -23,6 +23,8 @@ BOUNDS = {
     "deep_counting.band": 1 << 22,  # pixels of a band, so that its hash table stays small
     "differences.band": 1 << 14,  # pixels of a thread's band, few enough for caches
     "exact.pairs": 1 << 12,  # pairs of colours that are compared at once
+    "folders.bytes": 1 << 31,  # bytes of pixels that are read ahead, or being written, at most a part of the memory
+    "folders.queues": 2,  # pictures that a GPU works on at a time, each by a queue and a thread of its own
     "lazy.memory": 1 << 60,  # bytes of host memory for the rows of a lazy picture, whatever `memory=` says
     "lookup.host": 1 << 15,  # indices on the host from which on a kernel looks them up
     "paper_layout.band": 1 << 28,  # bytes of records that are on the device at once if not all are

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
+import itertools
 import os
 import re
+import threading
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -45,7 +47,15 @@ from clquant.images import decode, files
 from clquant.images.tiff.geo_files import GeoTiff
 from clquant.mapping.error import error_of
 from clquant.palette import engine
-from clquant.runtime import CommandQueue, InvalidArgument, PictureError
+from clquant.runtime import (
+    CommandQueue,
+    InvalidArgument,
+    PictureError,
+    bound,
+    open_session,
+    queues_of,
+    thread_queue,
+)
 
 HELP = "reduce pictures to a palette of few colours"
 
@@ -121,7 +131,24 @@ def _here(shared: Palette | None, args: argparse.Namespace, pairs: Sequence[Pair
         for source, loaded in found.items():
             pictures += [source.path] if loaded is None else films.all_frames(args, source, loaded)
         shared = films.learned(options, pictures, "all inputs")
-    return batch.run(args, pairs, read, partial(_one, options, shared))
+    queues = _queues(options, pairs)
+    if len(queues) == 1:
+        return batch.run(args, pairs, read, partial(_one, options, shared))
+    of_thread, free = threading.local(), itertools.cycle(queues)
+
+    def work(item: Item, loaded: Loaded | None) -> batch.Finish:
+        if not hasattr(of_thread, "options"):
+            of_thread.options = dataclasses.replace(options, queue=thread_queue(next(free)))
+        return _one(of_thread.options, shared, item, loaded)
+
+    return batch.run(args, pairs, read, work, len(queues))
+
+
+def _queues(options: Options, pairs: Sequence[Pair]) -> list[CommandQueue]:
+    """A queue for each picture that is worked on at a time: some on each GPU, else one."""
+    args, queues = options.args, queues_of(options.queue)
+    in_turn = args.show or args.stats or args.save_palette or any(loading.is_banded(args, pair) for pair in pairs)
+    return queues[:1] if in_turn or open_session(queues).limits.is_cpu else queues * max(bound("folders.queues"), 1)
 
 
 def _options(args: argparse.Namespace) -> Options:

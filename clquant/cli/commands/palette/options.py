@@ -54,8 +54,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_drawing(parser.add_argument_group("the picture"))
     _add_writing(parser.add_argument_group("the file"))
     text = (
-        "processes that share the inputs out; results are the same (default: on CPUs through PoCL one per core, "
-        f"at most {executors.MOST_BY_DEFAULT}, for many inputs; else 1)"
+        "on CPUs, processes that share the inputs out; results are the same (default: through PoCL one per core, "
+        f"at most {executors.MOST_BY_DEFAULT}, for many inputs; else 1); a GPU has one, with threads on all cores"
     )
     option(parser, "--jobs N", text, type=int)
     common.add(parser, "cluster", "device", "quiet")
