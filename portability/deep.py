@@ -73,7 +73,9 @@ DEEP = {
     "16 bits count rgba": _counted(deep(61, 83, 4)),
     "16 bits count gray": _counted(deep(61, 83, 1)),
     "16 bits map by cells": _mapped(deep(300, 326, 3), 256, "srgb", None, "blue-noise"),
-    "16 bits map linear": _mapped(deep(41, 67, 3), 60, "linear", None, clquant.OrderedDither("bayer", size=256)),
+    "16 bits map linear": _mapped(
+        deep(41, 67, 3), 60, "linear", None, clquant.OrderedDither("bayer", size=256, means="near")
+    ),
     "16 bits diffusion": _mapped(deep(61, 83, 3), 16, "srgb", *_DIFFUSED),
     "16 bits diffusion rgba": _mapped(deep(61, 83, 4), 16, "oklab", *_DIFFUSED),
     "16 bits halftone rgba": _halftones(deep(61, 83, 4), block_size=16, levels=5, linear=True),

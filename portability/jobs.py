@@ -43,6 +43,8 @@ def digest(result: Result) -> str:
     return total.hexdigest()
 
 
+NEAR = clquant.OrderedDither("bayer", size=16, means="near")
+
 JOBS = (
     Job("kmeans rgb 8", runs.palette_engine("KMeansPalette", runs.TINY, n_colors=8, **runs.BRIEF), True),
     Job("kmeans rgb 256", runs.palette_engine("KMeansPalette", runs.WIDE, n_colors=256), False),
@@ -151,12 +153,12 @@ JOBS = (
     Job("map by cells rgba", runs.mapped(256, 4, side=700), False),
     Job("map by cells oklab", runs.mapped(256, 3, "oklab", side=700), False),
     Job("blue noise oklab rgba", runs.mapped(100, 4, "oklab", side=720, dither="blue-noise"), False),
-    Job("blue noise 200", runs.mapped(200, 3, side=400, dither="blue-noise"), False),
+    Job("blue noise 200", runs.mapped(200, 3, side=400, dither=clquant.OrderedDither(means="near")), False),
     Job("map linear", runs.mapped(100, 3, "linear"), False),
     Job("map oklab", runs.mapped(100, 3, "oklab"), False),
     Job("blue noise 16", runs.mapped(16, 3, dither="blue-noise"), True),
     Job("bayer rgba oklab", runs.mapped(16, 4, "oklab", dither="bayer8"), True),
-    Job("bayer by cells linear", runs.mapped(256, 3, "linear", side=700, dither="bayer16"), False),
+    Job("bayer by cells linear", runs.mapped(256, 3, "linear", side=700, dither=NEAR), False),
     Job("leaky", runs.mapped(16, 3, dither="leaky"), True),
     Job("stucki rgba oklab", runs.mapped(60, 4, "oklab", dither="stucki"), True),
     Job("count rgb", runs.counting(runs.ODD), True),

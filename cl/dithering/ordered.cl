@@ -106,7 +106,7 @@ __kernel void dither_ordered(PALETTE_PARAMETERS, __global const Sample *pixels, 
         int at = walks[first];
         const int4 mixed = point_to_mix(point, points[first], strength);
         const Mixture mixture = mixture_of(mixed, &at, points, simplices, values);
-        out[i] = (INDEX)entry_at(&mixture, number);
+        out[i] = entry_at(&mixture, number);
         return;
     }
 #endif

@@ -4,7 +4,7 @@
  * A memo's entry holds a colour and its answer, with SIMPLICES a mixture. Constants: those of dithering/ordered.cl.
  */
 #if SIMPLICES
-#define WORDS 6
+#define WORDS (4 + sizeof(INDEX))
 #define WITHOUT_NEAREST(alpha, strength) (IS_MIXED(alpha) && (strength) == 256)
 #else
 #define WITHOUT_NEAREST(alpha, strength) 0
@@ -117,7 +117,7 @@ typedef Mixture Known;
 
 Known known_of(Answer answer)
 {
-    const Known known = {answer.below | (uint)answer.above << 8, {answer.from, INT_MAX, INT_MAX}};
+    const Known known = {{answer.below, answer.above, answer.above, answer.above}, {answer.from, INT_MAX, INT_MAX}};
     return known;
 }
 #else

@@ -23,17 +23,18 @@ typedef struct {
     int beyond[4];
 } Simplex;
 
-/* Four entries, 8 bits each from the lowest: the one of number i stands at the numbers of the mask from ends[i - 1] (0
- * for the first) to below ends[i], the last one from ends[2] on. */
+/* Four entries: the one of number i stands at the numbers of the mask from ends[i - 1] (0 for the first) to below
+ * ends[i], the last one from ends[2] on. */
 typedef struct {
-    uint entries;
+    INDEX entries[4];
     int ends[3];
 } Mixture;
 
-int entry_at(const Mixture *mixture, int number)
+INDEX entry_at(const Mixture *mixture, int number)
 {
-    const int i = (number >= mixture->ends[0]) + (number >= mixture->ends[1]) + (number >= mixture->ends[2]);
-    return (int)(mixture->entries >> 8 * i & 255);
+    const INDEX low = number < mixture->ends[0] ? mixture->entries[0] : mixture->entries[1];
+    const INDEX high = number < mixture->ends[2] ? mixture->entries[2] : mixture->entries[3];
+    return number < mixture->ends[1] ? low : high;
 }
 
 #define WITH_WAYS 1024
@@ -95,14 +96,14 @@ Mixture mixture_of(int4 point, int *at, __global const int4 *points, __global co
             corner++;
         }
     }
-    Mixture mixture = {0, {values, values, values}};
+    Mixture mixture = {{0, 0, 0, 0}, {values, values, values}};
     long shares[4], total = 0;
     int entries[4], count = 0;
     for (int i = 0; i < 4; i++)
         if (weights[i] > 0 && simplices[*at].entries[i] >= 0) {
             total += weights[i];
             entries[count] = simplices[*at].entries[i];
-            mixture.entries |= (uint)entries[count] << 8 * count;
+            mixture.entries[count] = (INDEX)entries[count];
             shares[count++] = total;
         }
     round_ends(mixture.ends, entries, shares, total, count - 1, values, points);

@@ -37,8 +37,8 @@ void find_cells(const uint *keys, uint n, __global const int *tables, int4 grid,
 
 void clear_memo(__global uint *memo, int bits)
 {
-    for (uint i = 0; i < WORDS << 3 * bits; i += 16)
-        vstore16((uint16)0, 0, memo + i);
+    for (uint i = 0; i < WORDS << 3 * bits; i += 8)
+        vstore8((uint8)0, 0, memo + i);
 }
 
 /* The colours of pixels begin to begin + n - 1, n at most CHUNK. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ from clquant.mapping.search import search_of
 from clquant.runtime import Buffer, Limits, Scope, Session, Variant
 
 MASKS = ("blue-noise", "bayer")
+MEANS = ("exact", "near")
 FULL_STRENGTH = 256
 FILE = "dithering/ordered.cl"
 LANE_FILE = "dithering/ordered_lanes.cl"
@@ -28,25 +30,25 @@ MEMO_BITS = 6
 """Of `launch_lanes`, one more than where colours are mapped: an answer takes several times as long to find."""
 MEMO_ENTRY_BYTES = {1: 8, 2: 12}
 """By the bytes of an index."""
-MIXTURE_MEMO = 6, 24
-"""The same two where simplices are mixed."""
+MIXTURE_ENTRY_BYTES = {1: 20, 2: 24}
+"""The same where simplices are mixed."""
 
 
 class OrderedDither(JobDither):
     """Dithers with a mask: each pixel takes one of the palette entries that mix to its colour.
 
-    Palettes that span the colour space (grays, and colours that are far apart for their number: inks, CGA, EGA) are
-    mixed from afar: a pixel's entries are the corners of the simplex of entries around its colour, so that flat areas
-    keep their mean to half a step of the mask. Colours outside the palette's hull take the mean of a near point of it,
-    of their luma where there is one (`cl/dithering/simplices.h`). Partly transparent pixels are so mixed only where all
-    entries are opaque.
+    Exact means: a pixel's entries are the corners of the simplex of entries around its colour, so that flat areas keep
+    their mean to half a step of the mask. Colours outside the palette's hull take the mean of a near point of it, of
+    their luma where there is one (`cl/dithering/simplices.h`). Partly transparent pixels are so mixed only where all
+    entries are opaque; palettes of over 1,024 entries have near entries.
 
-    Other palettes, such as those learned of pictures, are mixed of two near entries. The first is the nearest one; the
-    second is one of the six palette entries nearest to the first: the one whose mix with the first is nearest to the
-    colour, luma counting most, and differs least from pixel to pixel (`cl/dithering/ordered.cl` has the equations).
-    Shares below a tenth, which are seen as specks, are not drawn by palettes of more than six colours. Unless a
-    palette's colours are widely spaced, entries that are off by more than 60 levels in a channel stand only where that
-    gains more than a penalty.
+    Near entries: a pixel has one of two. The first is the nearest one; the second is one of the six palette entries
+    nearest to the first: the one whose mix with the first is nearest to the colour, luma counting most, and differs
+    least from pixel to pixel (`cl/dithering/ordered.cl` has the equations). Shares below a tenth, which are seen as
+    specks, are not drawn by palettes of more than six colours. Unless a palette's colours are widely spaced, entries
+    that are off by more than 60 levels in a channel stand only where that gains more than a penalty. Palettes that span
+    the colour space (grays, and colours that are far apart for their number: inks, CGA, EGA) have exact means all the
+    same.
 
     Where the mask is lower, lighter entries stand. Pixels do not depend on each other, so a picture that does not
     change from frame to frame does not flicker, and flat areas of a palette colour stay flat. All in integers: the same
@@ -60,6 +62,10 @@ class OrderedDither(JobDither):
         Side of Bayer's mask, a power of two from 2 to 256; blue noise has one size and does not look at it.
     strength : float
         0 (no dithering) to 1; rounded to 1/256.
+    means : str, optional
+        ``"exact"`` or ``"near"`` entries. By default exact ones of a palette that a call is given, and near ones of a
+        palette that an engine learned, in the engine's own verbs: pictures that the palette was learned of have fewer
+        specks and less visual error then, while flat areas of other colours may be tinted.
 
     Notes
     -----
@@ -67,13 +73,29 @@ class OrderedDither(JobDither):
     ``"bayer8"``, ``"bayer16"``.
     """
 
-    def __init__(self, mask: str = "blue-noise", *, size: int = 8, strength: float = 1.0) -> None:
+    def __init__(
+        self, mask: str = "blue-noise", *, size: int = 8, strength: float = 1.0, means: str | None = None
+    ) -> None:
         self.mask = mask
         self.size = size
         self.strength = strength
+        self.means = means
 
     def __repr__(self) -> str:
-        return f"OrderedDither({self.mask!r}, size={self.size}, strength={self.strength})"
+        return f"OrderedDither({self.mask!r}, size={self.size}, strength={self.strength}, means={self.means!r})"
+
+    def for_learned(self) -> OrderedDither:
+        """Return this dither with near entries, unless it says what means are to be.
+
+        Returns
+        -------
+        OrderedDither
+        """
+        if self.means is not None:
+            return self
+        near = copy.copy(self)
+        near.means = "near"
+        return near
 
     def thresholds(self) -> threshold_maps.Mask:
         """The mask, a permutation of 0..side^2 - 1.
@@ -94,7 +116,11 @@ class OrderedDither(JobDither):
     def _job(self, palette: Palette, color_space: str) -> flow.Map:
         """The job of `dither`."""
         mask, strength = self.thresholds(), params.real("strength", self.strength, 0, 1)
-        return Ordered(palette, color_space, mask=mask, strength=round(strength * FULL_STRENGTH))
+        means = "exact" if self.means is None else params.choice("means", self.means, MEANS)
+        is_mixed = (simplices.covers if means == "exact" else simplices.spans)(palette)
+        return Ordered(
+            palette, color_space, mask=mask, strength=round(strength * FULL_STRENGTH), has_simplices=is_mixed
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +129,7 @@ class Ordered(Nearest):
 
     mask: threshold_maps.Mask = field(kw_only=True)
     strength: int = field(kw_only=True)
+    has_simplices: bool = field(kw_only=True)
 
     @property
     def grid(self) -> int:
@@ -124,14 +151,16 @@ class PixelOrdered:
 
     def __init__(self, palette: PaletteOnDevice) -> None:
         self._palette = palette
-        self._constants = bounds.constants(palette.space, palette.space.definition.ordered_share)
-        self._has_simplices = simplices.spans(palette.palette)
-        is_opaque = bool((palette.palette.rgba()[:, 3] == 255).all())
-        own = {
-            "NEIGHBOURS": mixes.NEIGHBOURS[palette.space.alpha],
-            "SIMPLICES": self._has_simplices * (1 + is_opaque),
+        self._is_opaque = bool((palette.palette.rgba()[:, 3] == 255).all())
+
+    def constants(self, job: Ordered) -> dict[str, int]:
+        """Return the kernel's compile-time constants."""
+        space = self._palette.space
+        return {
+            **bounds.constants(space, space.definition.ordered_share),
+            "NEIGHBOURS": mixes.NEIGHBOURS[space.alpha],
+            "SIMPLICES": job.has_simplices * (1 + self._is_opaque),
         }
-        self._constants.update(own)
 
     def mixes(self) -> npt.NDArray[Any]:
         """Return the neighbours of all entries as the kernel takes them."""
@@ -149,9 +178,9 @@ class PixelOrdered:
             "side": np.uint32(len(job.mask)),
             "strength": np.int32(job.strength),
         }
-        if self._has_simplices:
+        if job.has_simplices:
             own |= self._simplices()
-        if job.strength == 0 or self._has_simplices:  # nearest entries stay, specks or not
+        if job.strength == 0 or job.has_simplices:  # nearest entries stay, specks or not
             own["speck"] = np.int32(palette.space.white)
         return own
 
@@ -170,7 +199,7 @@ class PixelOrdered:
         palette, picture = self._palette, portion.picture
         items, group = (picture.width, portion.row1 - portion.row0), palette.session.tuned("mapping.group")
         own = {**portion.arguments, **self.arguments(scope, portion, job)}
-        palette.launch(FILE, "dither_ordered", picture.channels, items, group, own, True, True, **self._constants)
+        palette.launch(FILE, "dither_ordered", picture.channels, items, group, own, True, True, **self.constants(job))
 
 
 class LaneOrdered(PixelOrdered):
@@ -184,8 +213,9 @@ class LaneOrdered(PixelOrdered):
         """Queue a portion; see `PixelOrdered.dither`."""
         palette = self._palette
         own = {"points": palette.points, "colors": palette.colors, **self.arguments(scope, portion, job)}
-        memo = MIXTURE_MEMO if self._has_simplices else (MEMO_BITS, MEMO_ENTRY_BYTES[palette.index_bytes])
-        launch_lanes(palette, scope, LANE_FILE, "dither_ordered", portion, *memo, self._constants, **own)
+        nbytes = (MIXTURE_ENTRY_BYTES if job.has_simplices else MEMO_ENTRY_BYTES)[palette.index_bytes]
+        name, given = "dither_ordered", self.constants(job)
+        launch_lanes(palette, scope, LANE_FILE, name, portion, MEMO_BITS, nbytes, given, **own)
 
 
 VARIANTS = (

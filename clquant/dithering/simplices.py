@@ -20,8 +20,8 @@ from clquant.color.palette import Palette
 from clquant.color.spaces import Space
 from clquant.dithering import bounds
 
-MOST_ENTRIES, FEW = 256, 7
-"""Entries of the largest palette that has simplices, and opaque ones of a palette of few."""
+FEW, MOST_SPANNING = 7, 256
+"""Opaque entries of a palette of few, and entries of the largest that spans the space."""
 LEAST_SPREAD = {True: 110, False: 152}
 """Levels between neighbours, times the cube root of their number, from which a palette of few or more entries spans the
 space; those learned of pictures have less, and are dithered with near entries alone."""
@@ -38,11 +38,17 @@ Float = npt.NDArray[np.float64]
 Int = npt.NDArray[np.int64]
 
 
+def covers(palette: Palette) -> bool:
+    """Whether a palette's opaque entries are mixed by simplices for exact means; one or two alone have them anyhow."""
+    opaque = palette.rgba()[:, 3] == 255
+    return 2 < len(palette) <= bounds.MOST_COLORS and bool(opaque.any())
+
+
 @lru_cache(maxsize=32)
 def spans(palette: Palette) -> bool:
-    """Whether the opaque entries of a palette span its hull's colours, so that they are mixed from afar."""
+    """Whether the opaque entries of a palette span the space, so that they are mixed by simplices in any case."""
     opaque = np.unique(palette.rgba()[palette.rgba()[:, 3] == 255], axis=0)
-    if len(opaque) <= 2 or len(palette) > MOST_ENTRIES:
+    if len(opaque) <= 2 or len(palette) > MOST_SPANNING:
         return False
     is_gray = (opaque[:, 0] == opaque[:, 1]).all() and (opaque[:, 1] == opaque[:, 2]).all()
     spread = LEAST_SPREAD[len(opaque) <= FEW]

@@ -12,6 +12,7 @@ import numpy as np
 from clquant import flow, images
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
+from clquant.dithering.registry import for_learned
 from clquant.estimator import Estimator, weights_of
 from clquant.images import ImageLike
 from clquant.mapping.pipeline import Nearest
@@ -322,7 +323,7 @@ class PaletteEngine(Estimator, abc.ABC):
             "palette": self.palette_,
             "color_space": self.color_space,
             "metric": self.metric,
-            "dither": self.default_dither if isinstance(dither, str) and dither == DEFAULT else dither,
+            "dither": for_learned(self.default_dither if isinstance(dither, str) and dither == DEFAULT else dither),
             "queue": self.queue,
             "progress": progress,
         }

@@ -18,6 +18,7 @@ from clquant.color.formats.gif import MAX_COLORS
 from clquant.color.formats.parallel import ordered
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
+from clquant.dithering.registry import for_learned
 from clquant.flow.source import take_ahead
 from clquant.images.moving import Frame
 from clquant.palette import verbs
@@ -215,7 +216,8 @@ class Reduction:
         stays = functools.reduce(np.logical_and, each)
         if stays.all():
             return [(job, (), None) for job in jobs]
-        how: Any = {"color_space": self.color_space, "dither": self.dither, "queue": queue}
+        dither = self.dither if isinstance(self.colors, Palette) else for_learned(self.dither)
+        how: Any = {"color_space": self.color_space, "dither": dither, "queue": queue}
         part, found = verbs.predict_changes([job.held.frame.pixels for job in jobs], jobs[0].palette, stays, **how)
         return [(job, part, indices) for job, indices in zip(jobs, found, strict=True)]
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import PIL.Image
 import pytest
 
-from clquant import OrderedDither, Palette
+import clquant
+import clquant.pillow
+from clquant import KMeansPalette, OrderedDither, Palette
 from clquant.color import spaces
 from clquant.dithering import mixes, simplices, threshold_maps
 from clquant.dithering.bounds import speck
+from clquant.dithering.registry import for_learned
 from clquant.mapping.palette_on_device import PaletteOnDevice
 from clquant.palette import engine
 from clquant.panel import panel
@@ -29,8 +33,9 @@ def test_equals_the_reference(queue, rng, name, channels):
     if channels == 4:
         colors[2], image[::3, ::2, 3], image[1::3, :, 3] = 0, 0, 255
     palette, space = Palette(colors), spaces.space(name, channels == 4)
-    for dither in (OrderedDither(), OrderedDither("bayer", size=4, strength=0.6)):
-        expected = reference.dither(image, palette, space, dither.thresholds(), round(dither.strength * 256))
+    for dither in (OrderedDither(means="near"), OrderedDither("bayer", size=4, strength=0.6)):
+        given = dither.thresholds(), round(dither.strength * 256), dither.means or "exact"
+        expected = reference.dither(image, palette, space, *given)
         given = image[:, :, 0] if channels == 1 else image
         assert np.array_equal(engine.predict(given, palette, color_space=name, dither=dither, queue=queue), expected)
 
@@ -86,20 +91,68 @@ SPANNING = {
     "grays and red": [[v, v, v] for v in (0, 85, 170, 255)] + [[200, 0, 0]],
 }
 
+HAND_MADE = {
+    "PICO-8": "000000 1d2b53 7e2553 008751 ab5236 5f574f c2c3c7 fff1e8 ff004d ffa300 ffec27 00e436 29adff 83769c "
+    "ff77a8 ffccaa",
+    "DB16": "140c1c 442434 30346d 4e4a4e 854c30 346524 d04648 757161 597dce d27d2c 8595a1 6daa2c d2aa99 6dc2ca dad45e "
+    "deeed6",
+    "DB32": "000000 222034 45283c 663931 8f563b df7126 d9a066 eec39a fbf236 99e550 6abe30 37946e 4b692f 524b24 323c39 "
+    "3f3f74 306082 5b6ee1 639bff 5fcde4 cbdbfc ffffff 9badb7 847e87 696a6a 595652 76428a ac3232 d95763 d77bba 8f974a "
+    "8a6f30",
+    "Sweetie 16": "1a1c2c 5d275d b13e53 ef7d57 ffcd75 a7f070 38b764 257179 29366f 3b5dc9 41a6f6 73eff7 f4f4f4 94b0c2 "
+    "566c86 333c57",
+    "C64": "000000 ffffff 880000 aaffee cc44cc 00cc55 0000aa eeee77 dd8855 664400 ff7777 333333 777777 aaff66 0088ff "
+    "bbbbbb",
+    "four greens": "0f380f 306230 8bac0f 9bbc0f",
+    "near and clear": "00000000 646464 8c6464 648c64",
+}
+GIVEN = SPANNING | {name: Palette([f"#{c}" for c in text.split()]).colors for name, text in HAND_MADE.items()}
+GIVEN |= {f"random {n}": np.random.default_rng(n).integers(0, 256, (n, 3)) for n in (8, 16, 24, 32, 64, 300, 1024)}
+
 
 @pytest.mark.parametrize("dither", ["blue-noise", "bayer8", pytest.param("bayer16", marks=pytest.mark.full)])
-@pytest.mark.parametrize("name", SPANNING)
+@pytest.mark.parametrize("name", GIVEN)
 def test_flat_fields_keep_their_mean(queue, rng, name, dither):
     """Colours within the hull of entries are off by rounding alone, neutral ones and mixes of few or many entries."""
-    colors = np.array(SPANNING[name], np.uint8)
+    palette = Palette(GIVEN[name])
+    colors = palette.rgba()[palette.rgba()[:, 3] == 255, :3]
     dark, light = colors[colors.sum(axis=1).argmin()], colors[colors.sum(axis=1).argmax()].astype(float)
     mixes_of = [rng.dirichlet(np.full(len(colors), share), 12) @ colors for share in (0.1, 1.0)]
     between = dark + np.linspace(0, 1, 9)[:, None] * (light - dark)
     fields = np.rint(np.concatenate([*mixes_of, between])).astype(np.uint8)
     image = np.repeat(np.repeat(fields[:, None, None], 64, axis=1), 64, axis=2).reshape(-1, 64, 3)
-    shown = engine.transform(image, Palette(colors), dither=dither, queue=queue)
+    shown = engine.transform(image, palette, dither=dither, queue=queue)[..., :3]
     means = shown.reshape(len(fields), -1, 3).mean(axis=1)
     assert np.abs(means - fields).max() <= 3
+
+
+def test_learned_palettes_are_mixed_of_near_entries(queue, sample):
+    """In their engines' verbs, in whatever call these stand; the same colours as a given palette have exact means."""
+    image = np.ascontiguousarray(sample[:64, :80])
+    learned, near = KMeansPalette(16, queue=queue).fit(image), OrderedDither("bayer", means="near")
+    expected = engine.transform(image, learned.palette_, dither=near, queue=queue)
+    given = engine.transform(image, learned.palette_, dither="bayer8", queue=queue)
+    assert not np.array_equal(expected, given)
+    assert np.array_equal(learned.transform(image, "bayer8"), expected)
+    assert np.array_equal(clquant.quantize(image, 16, dither="bayer8", queue=queue).to_array(), expected)
+    assert np.array_equal(clquant.animate([image], 16, dither="bayer8", queue=queue).frames[0].to_array(), expected)
+    asked = OrderedDither("bayer", means="exact")
+    assert np.array_equal(learned.transform(image, asked), given)
+    film = clquant.animate([image], learned.palette_, dither="bayer8", queue=queue)
+    assert np.array_equal(film.frames[0].to_array(), given)
+    picture = PIL.Image.fromarray(image)
+    assert np.array_equal(clquant.pillow.quantize(picture, 16, dither="bayer8").convert("RGB"), expected)
+    held = learned.quantize(image).to_pil()
+    assert np.array_equal(clquant.pillow.quantize(picture, palette=held, dither="bayer8").convert("RGB"), given)
+
+
+@pytest.mark.parametrize("dither", ["blue-noise", "bayer4"])
+def test_exact_means_of_hundreds_of_entries_are_alike_in_all_forms(queue, rng, dither):
+    image, shown = rng.integers(0, 256, (40, 64, 3), dtype=np.uint8), []
+    for form in ("lanes", "portable"):
+        with force_variant(form):
+            shown.append(engine.predict(image, Palette(GIVEN["random 300"]), dither=dither, queue=queue))
+    assert np.array_equal(*shown)
 
 
 def test_coarse_masks_are_off_by_half_a_step(queue):
@@ -149,18 +202,20 @@ def test_simplices_cover_every_color_once(rng, name):
     assert all(entry in table["entries"][start] for entry, start in enumerate(starts))
 
 
-def test_bands_grids_and_device_arrays_change_nothing(queue, rng, monkeypatch):
+@pytest.mark.parametrize("means", ["exact", "near"])
+def test_bands_grids_and_device_arrays_change_nothing(queue, rng, monkeypatch, means):
     image = rng.integers(0, 256, (70, 33, 3), dtype=np.uint8)
-    palette = Palette(rng.integers(0, 256, (40, 3)))
-    whole = engine.predict(image, palette, dither="bayer16", queue=queue)
+    palette = Palette(rng.integers(0, 256, (40 if means == "near" else 10, 3)))
+    dither = OrderedDither("bayer", size=16, means=means)
+    whole = engine.predict(image, palette, dither=dither, queue=queue)
     there = open_session(queue).new_array(image.shape, np.uint8)
     there.set(image)
-    assert np.array_equal(engine.predict(there, palette, dither="bayer16").get(), whole)
-    assert np.array_equal(engine.transform(there, palette, dither="bayer16").get(), palette.colors[whole])
+    assert np.array_equal(engine.predict(there, palette, dither=dither).get(), whole)
+    assert np.array_equal(engine.transform(there, palette, dither=dither).get(), palette.colors[whole])
     with force_tuning({"mapping.grid_pays": 1}):
-        assert np.array_equal(engine.predict(image, palette, dither="bayer16", queue=queue), whole)
+        assert np.array_equal(engine.predict(image, palette, dither=dither, queue=queue), whole)
     monkeypatch.setenv("CLQUANT_LIMITS", "max_alloc=16384")
-    assert np.array_equal(engine.predict(image, palette, dither="bayer16", queue=queue), whole)
+    assert np.array_equal(engine.predict(image, palette, dither=dither, queue=queue), whole)
 
 
 def test_strength_zero_is_the_nearest_color(queue, rng):
@@ -209,7 +264,8 @@ def test_a_gradient_has_no_specks(queue, name):
     colors = np.concatenate([soft, outliers])
     ramp = np.arange(0, 240)[None].repeat(64, axis=0)
     image = np.stack([62 + ramp // 4, 88 + ramp // 4, 131 + ramp // 3], axis=2).astype(np.uint8)
-    shown = engine.transform(image, colors, dither=name, queue=queue).astype(int)
+    dither = for_learned(name)
+    shown = engine.transform(image, colors, dither=dither, queue=queue).astype(int)
     assert np.abs(shown - image).max() <= 26  # six entries of the ramp are that far apart
     assert len(np.unique(shown.reshape(-1, 3), axis=0)) == len(soft)
 
@@ -221,9 +277,9 @@ def test_palettes_of_near_colors_equal_the_reference(queue, rng, name, channels,
     image = rng.integers(50, 206, (24, 24, channels), dtype=np.uint8)
     colors = rng.integers(90, 170, (count, channels), dtype=np.uint8)
     colors[0], colors[1] = 0, 255
-    palette, space, dither = Palette(colors), spaces.space(name, channels == 4), OrderedDither()
+    palette, space, dither = Palette(colors), spaces.space(name, channels == 4), OrderedDither(means="near")
     assert speck(palette, space) == 60
-    expected = reference.dither(image, palette, space, dither.thresholds(), 256)
+    expected = reference.dither(image, palette, space, dither.thresholds(), 256, "near")
     assert np.array_equal(engine.predict(image, palette, color_space=name, dither=dither, queue=queue), expected)
 
 
@@ -281,6 +337,7 @@ def test_blue_noise_has_little_power_at_low_frequencies():
         (OrderedDither("bayer", size=3), InvalidArgument, "size is 3; allowed: 2, 4, 8"),
         (OrderedDither(strength=1.5), InvalidArgument, "strength is 1.5; allowed: a number from 0 to 1"),
         (OrderedDither(strength="much"), InvalidType, "strength is 'much'"),
+        (OrderedDither(means="far"), InvalidArgument, "means is 'far'; allowed: 'exact', 'near'"),
         (OrderedDither, InvalidType, "dither is <class"),
     ],
 )

@@ -24,6 +24,7 @@ def dither(
     space: Any,
     mask: npt.NDArray[np.int32],
     strength: int,
+    means: str = "exact",
 ) -> npt.NDArray[np.int64]:
     """(H, W) indices of an (H, W, C) image; `strength` from 0 to 256."""
     height, width, channels = image.shape
@@ -33,7 +34,8 @@ def dither(
     first = nearest(pixels, palette, space)
     values, entries = with_alpha(pixels).astype(int), space.values(palette.rgba()).astype(int)
     most, added = speck(palette, space), penalty(space, 1.75 if space.name == "srgb" else 1.3)
-    spread = spans(palette)
+    is_opaque = palette.rgba()[:, 3] == 255
+    spread = any(is_opaque) and 2 < len(palette) <= 1024 if means == "exact" else spans(palette)
     if spread:
         most = space.white
     light = np.array(LIGHTNESS[space.name])[: space.dims]
@@ -42,7 +44,7 @@ def dither(
     chosen = first.copy()
     for i, a in enumerate(first):
         t = int(mask[i // width % side, i % width % side])
-        if spread and (values[i][3] == space.white or all(palette.rgba()[:, 3] == 255)):
+        if spread and (values[i][3] == space.white or all(is_opaque)):
             towards = colors[a] + ((point[i] - colors[a]) * strength + 128 >> 8)
             entries_of, ends = simplex_mixture(tuple(towards[:3]), palette, space, side * side)
             chosen[i] = entries_of[sum(t >= end for end in ends)]

@@ -141,9 +141,10 @@ def test_what_changes_gets_what_its_whole_frame_would(dither, together, sample, 
         frames.append(background.copy())
         frames[number][y : y + 9, x : x + 7] = background[::-1, ::-1][y : y + 9, x : x + 7]
     made = clquant.animate(frames, 32, dither=dither)
-    expected = clquant.quantize(frames[0], made.palette, dither=dither).to_array()
+    way = clquant.OrderedDither("bayer", means="near") if dither == "bayer8" else dither  # the palette is learned
+    expected = clquant.quantize(frames[0], made.palette, dither=way).to_array()
     for number, frame in enumerate(made.frames):
-        whole = clquant.quantize(frames[number], made.palette, dither=dither).to_array()
+        whole = clquant.quantize(frames[number], made.palette, dither=way).to_array()
         changed = (frames[number] != frames[max(number - 1, 0)]).any(axis=2)
         expected = np.where(changed[..., None], whole, expected)
         assert np.array_equal(frame.to_array(), expected)

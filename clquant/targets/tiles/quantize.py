@@ -19,7 +19,7 @@ from clquant import params
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import MOST_COLORS, Palette, as_palette
 from clquant.dithering.ordered import OrderedDither
-from clquant.dithering.registry import find_dither
+from clquant.dithering.registry import find_dither, for_learned
 from clquant.flow.source import PORTIONS_IN_MEMORY
 from clquant.histogram.color_histogram import ColorHistogram
 from clquant.images import decode, files, memory_bytes, picture_files
@@ -178,6 +178,7 @@ def quantize(
             listing = _listed(tiles, mask)
             if learner is not None:
                 palette = learner.fit_histogram(_counted(tiles, listing, bound, queue, report)).palette_
+                dither = for_learned(dither)
             elif listing.alpha:
                 palette = _with_transparent(palette)
             work = _Work(palette, dither, mask, color_space, queue)

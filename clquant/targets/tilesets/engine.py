@@ -11,6 +11,7 @@ import numpy.typing as npt
 from clquant import flow, images, params
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, as_palette
+from clquant.dithering.registry import for_learned
 from clquant.estimator import Estimator
 from clquant.images import ImageLike, Picture, buffer_of, device_arrays, materialize, read_many
 from clquant.mapping.lookup import applied
@@ -238,6 +239,8 @@ class TilePalettes(Estimator):
         self._check_fitted("palettes_")
         given, report = TileParams.of(vars(self)), Progress(params.callback("progress", progress))
         way = checked_dither(dither)
+        if hasattr(self, "n_iter_"):  # learned, not given by `with_palettes`
+            way = for_learned(way)
         picture = images.read(image)
         session = open_session(self.queue, device_arrays([picture]))
         reserved = self.palette_.has_alpha

@@ -190,6 +190,10 @@ def test_dithering_within_tiles(queue, sample):
         assert not np.array_equal(dithered, plain)
         assert np.array_equal(dithered // 4, np.kron(engine.tile_numbers(plain), np.ones((8, 8), int))[:57, :86])
         assert np.array_equal(dithered % 4 == 0, image[..., 3] < 128)
+    near = OrderedDither("bayer", means="near")
+    assert np.array_equal(engine.predict(image, "bayer"), engine.predict(image, near))
+    given = TilePalettes.with_palettes(engine.palettes_, queue=queue)
+    assert not np.array_equal(given.predict(image, "bayer"), given.predict(image, near))
 
 
 def test_fitting_in_one_call_and_few_tiles(queue, sample):

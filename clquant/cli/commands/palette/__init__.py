@@ -43,6 +43,7 @@ from clquant.color.formats.picture_formats import SMALL_DISPLAYS
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette, TransparencyError
 from clquant.color.values import as_rgba
+from clquant.dithering.registry import for_learned
 from clquant.images import decode, files
 from clquant.images.tiff.geo_files import GeoTiff
 from clquant.mapping.error import error_of
@@ -156,7 +157,8 @@ def _options(args: argparse.Namespace) -> Options:
     used = None if args.use is None else given_palette("--use", args.use)
     if used is not None and args.color_format is not None:
         used = Palette(DISPLAY_FORMATS[args.color_format].nearest(used.colors))
-    return Options(args, common.open_queue(args), used, palette_options.ditherer(args))
+    dither = palette_options.ditherer(args)
+    return Options(args, common.open_queue(args), used, for_learned(dither) if used is None else dither)
 
 
 def _origin(stem: str) -> tuple[str, int | None] | None:
