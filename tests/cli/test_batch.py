@@ -315,6 +315,21 @@ def test_a_number_of_bytes(folder, sample, capsys):
     assert main(["palette", "photo.png", "--max-bytes", "90", "--use", "black,white"]) == 2
 
 
+def test_few_colours_for_a_number_of_bytes_are_told_with_a_size_that_has_more(folder, rng, capsys):
+    noise = PIL.Image.fromarray(rng.integers(0, 256, (96, 96, 3), np.uint8))
+    noise.save("photo.png")
+    words = r"resized to (\d+)x(\d+) it has 16 colours"
+    for most, code in (("3000", 0), ("900", 2)):
+        assert main(["palette", "photo.png", "-k", "16", "--max-bytes", most, "-o", "x.png"]) == code
+        size = tuple(map(int, re.search(words, capsys.readouterr().err).groups()))
+        noise.resize(size, PIL.Image.Resampling.LANCZOS).save("small.png")
+        assert main(["palette", "small.png", "-k", "16", "-o", "y.png", "-q"]) == 0
+        assert (folder / "y.png").stat().st_size <= int(most)
+    PIL.Image.new("RGB", (8, 8), "teal").save("flat.png")
+    assert main(["palette", "flat.png", "--max-bytes", "900", "-o", "x.png"]) == 0
+    assert "resized" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("option", [["--max-bytes", "1500"], ["--psnr", "25"], ["--mse", "200"]])
 def test_names_say_how_many_colours_were_found(folder, sample, option, capsys):
     picture = PIL.Image.fromarray(sample[100:140, 100:150])

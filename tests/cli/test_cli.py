@@ -139,8 +139,8 @@ def test_quality_order_weights_and_methods(folder):
 def test_files_for_small_displays(folder):
     ran("palette", "a.png", "-k", "8", "--color-format", "rgb565", "-o", "icon.c", "-q")
     assert "const uint16_t icon_palette[8] = {" in (folder / "icon.c").read_text()
-    ran("palette", "a.png", "-k", "8", "--lvgl", "9", "-o", "icon-9.h", "-q")
-    assert "static const lv_image_dsc_t icon_9 = {" in (folder / "icon-9.h").read_text()
+    ran("palette", "a.png", "-k", "8", "--lvgl", "9", "-o", "icon_9.h", "-q")
+    assert "static const lv_image_dsc_t icon_9 = {" in (folder / "icon_9.h").read_text()
     ran("palette", "a.png", "-k", "8", "--lvgl", "8", "-o", "icon.lvgl.bin", "-q")
     assert (folder / "icon.lvgl.bin").read_bytes()[0] == 9
     ran("palette", "a.png", "--use", "#f81,#07f", "--color-format", "rgb444", "--save-palette", "p.hex", "-q")
@@ -149,6 +149,8 @@ def test_files_for_small_displays(folder):
     assert "#define DOTS_BITS 1\n" in (folder / "dots.h").read_text()
     ran("panel", "a.png", "--panel", "bwr", "--size", "64x48", "--fit", "stretch", "-o", "label.c", "-q")
     assert "const uint8_t label_frame[768]" in (folder / "label.c").read_text()
+    ran("panel", "a.png", "--panel", "bwr", "--size", "64x48", "--fit", "stretch", "-o", "frame.h", "-q")
+    assert "const uint8_t frame[768]" in (folder / "frame.h").read_text()
 
 
 @pytest.mark.full

@@ -68,14 +68,15 @@ def _packed(indices: Bytes, rgba: Bytes, what: str, lvgl: int | None = None) -> 
 
 
 def identifier(text: str, key: str = "") -> str:
-    """A name for C, of a file's stem: other characters become underscores.
+    """Make a name for C of a file's stem.
 
-    What is more than hyphens ends in digits of the text's hash, so that unlike texts get unlike names; with a `key`, in
-    those of its hash.
+    A stem that is no name gets underscores, and digits of its hash at the end, so that unlike stems have unlike names
+    whatever calls write them. With a `key` the digits are those of its hash.
     """
-    name = re.sub(r"[^0-9A-Za-z_]", "_", text) or "picture"
-    if key or re.search(r"[^0-9A-Za-z_-]", text):
-        name += f"_{zlib.crc32((key or text).encode('utf-8', 'surrogateescape')):08x}"
+    if not key and (not text or _NAME.fullmatch(text)):
+        return text or "picture"
+    name = re.sub(r"[^0-9A-Za-z_]", "_", text)
+    name += f"_{zlib.crc32((key or text).encode('utf-8', 'surrogateescape')):08x}"
     return name if _NAME.fullmatch(name) else f"_{name}"
 
 
@@ -113,7 +114,7 @@ def c_frame(data: bytes, shape: tuple[int, int], bits: int, *, header: bool = Fa
     rows = f"{depth}, the first one in a byte's highest bits" if bits else "two planes of 1 bit per pixel"
     about = f"The frame as the panel's controller takes it: {shape[1]}x{shape[0]}, {rows}."
     numbers = {"HEIGHT": shape[0], "WIDTH": shape[1], "BITS": bits}
-    frame = "uint8_t", "frame", len(data), _lines(np.frombuffer(data, np.uint8))
+    frame = "uint8_t", name if name == "frame" else f"{name}_frame", len(data), _lines(np.frombuffer(data, np.uint8))
     return _file(_arrays(about, name, header, numbers, [frame]), name, header)
 
 
@@ -153,8 +154,8 @@ def _plain(picture: _Packed, name: str, header: bool, codes: list[str]) -> str:
     numbers |= {"COLORS": len(codes), "TRANSPARENT": -1 if clear is None else clear}
     about = f"{picture.width}x{height} pixels of {picture.bits} bits, the first one in a byte's highest bits; "
     palette = "".join(f"    {', '.join(codes[i : i + 8])},\n" for i in range(0, len(codes), 8))
-    colors = "uint16_t" if len(codes[0]) == 6 else "uint32_t", "palette", len(codes), palette
-    pixels = "uint8_t", "pixels", picture.rows.size, _lines(picture.rows)
+    colors = "uint16_t" if len(codes[0]) == 6 else "uint32_t", f"{name}_palette", len(codes), palette
+    pixels = "uint8_t", f"{name}_pixels", picture.rows.size, _lines(picture.rows)
     return _arrays(f"{about}{stride} bytes per row.", name, header, numbers, [colors, pixels])
 
 
@@ -164,7 +165,7 @@ def _arrays(
     """C text of a comment, of numbers as macros, and of arrays: type, name, length and lines of each."""
     defined = "".join(f"#define {name.upper()}_{key} {value}\n" for key, value in numbers.items())
     begin = f"{'static ' if header else ''}const"
-    written = (f"{begin} {kind} {name}_{part}[{count}] = {{\n{lines}}};\n" for kind, part, count, lines in arrays)
+    written = (f"{begin} {kind} {array}[{count}] = {{\n{lines}}};\n" for kind, array, count, lines in arrays)
     return f"/* {about} */\n#include <stdint.h>\n\n{defined}\n" + "\n".join(written)
 
 

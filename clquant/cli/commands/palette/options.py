@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 import clquant
 from clquant import images, params
@@ -27,12 +30,16 @@ from clquant.images.tiff import geo, geo_files
 from clquant.palette import engine
 from clquant.palette.sixel import shown_palette
 from clquant.runtime import CommandQueue, FileError, InvalidArgument, PictureError
+from clquant.video.frames import resized
 from clquant.video.writing import DELAYS_MS
 
 EFFORTS = ("fast", "medium", "normal", "small")
 ALPHA_CHOICES = ("palette", "binary", "dithered")
 FEWEST_COLORS = 2
 MOST_COLORS = 256  # without -k
+# Where ``--max-bytes`` leaves fewer colours than the first, a size is named that has as many as the second.
+_FEW_COLORS, _MANY_COLORS = 12, 64
+_SIZES_TRIED, _SMALLER_BY = 5, 0.8
 METHODS = {"kmeans": "KMeansPalette", "neuquant": "NeuQuantCL", "spatial": "SpatialPalette"}  # classes of `clquant`
 # Parameters of k-means by ``--effort``; the others leave the engine's own.
 SHORTER_FITS: dict[str, dict[str, Any]] = {
@@ -326,7 +333,32 @@ class Options:
             else:
                 high = min(count, len(result.palette)) - 1
             count = (low + high + 1) // 2
+        few = high < min(_FEW_COLORS, colors(self.args))
+        smaller = self._smaller_size(picture, kind, label, kept, least) if few else ""
         if best is None:
             too_small = f"--max-bytes {self.args.max_bytes} is too small"
-            raise PictureError(f"{too_small}: the smallest result takes {least:,} bytes")
+            raise PictureError(f"{too_small}: the smallest result takes {least:,} bytes{smaller}")
+        if smaller:
+            found = common.counted(len(best[0].palette), "colour")
+            common.note(self.args, f"{label}: {found} of {colors(self.args)} for --max-bytes{smaller}")
         return best
+
+    def _smaller_size(
+        self, picture: Any, kind: str, label: str, kept: Callable[[int], dict[str, Any]], nbytes: int
+    ) -> str:
+        """Name a size in which a result within ``--max-bytes`` has many colours; "" if none is found.
+
+        `nbytes` is what the fewest colours tried take at the picture's own size.
+        """
+        count = min(_MANY_COLORS, colors(self.args))
+        side = min(math.sqrt(self.args.max_bytes / nbytes) / 2, 0.9)
+        pixels = narrowed(picture)
+        for _ in range(_SIZES_TRIED):
+            width, height = (max(round(length * side), 1) for length in (picture.shape[1], picture.shape[0]))
+            small = np.atleast_3d(resized(pixels[..., 0] if pixels.shape[2] == 1 else pixels, (width, height)))
+            result = self.quantize(small, self.learn([small], label, count), label, as_shown=False)
+            if len(self.encoded(result, kind, kept(len(result.palette)))) <= self.args.max_bytes:
+                has = common.counted(len(result.palette), "colour")
+                return f"; resized to {width}x{height} it has {has} (`clquant animate` chooses a size, of stills too)"
+            side *= _SMALLER_BY
+        return ""
