@@ -72,10 +72,13 @@ def main(
 
 @contextlib.contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Within the block warnings are sentences, without places in the code."""
+    """Within the block warnings are sentences, each said once, without places in the code."""
+    said: set[str] = set()
 
     def show(message: Any, *_: Any, **__: Any) -> None:
-        streams.complain(f"clquant: {message}\n")
+        if str(message) not in said:
+            said.add(str(message))
+            streams.complain(f"clquant: {message}\n")
 
     with warnings.catch_warnings():
         warnings.showwarning = show

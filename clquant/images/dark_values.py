@@ -15,6 +15,7 @@ import numpy.typing as npt
 _warned: contextvars.ContextVar[list[bool] | None] = contextvars.ContextVar("clquant_dark_values", default=None)
 # Largest values of 8, 10 and 12 bits, which cameras and scanners leave as they are.
 _WHITES = (255, 1023, 4095)
+SCALING = "scale other values first: (x - low) / (high - low) in Python, gdal_translate -ot Byte -scale of a TIFF"
 _PACKAGE = __name__.partition(".")[0] + "."
 
 

@@ -13,7 +13,7 @@ import PIL.Image
 
 from clquant.images.color_profiles import Conversion, ProfileConversion, conversion_of
 from clquant.images.composition import begins_in_part, compose
-from clquant.images.dark_values import warn_of_dark
+from clquant.images.dark_values import SCALING, warn_of_dark
 from clquant.images.deep_files import deep_colors, orientation_of, turned_upright, upright
 from clquant.images.guards.decoder_work import hidden_pictures
 from clquant.images.picture_files import MAX_FILE_PIXELS, opened
@@ -61,14 +61,16 @@ def to_uint8(array: npt.NDArray[Any], argument: str) -> npt.NDArray[np.uint8]:
     if np.issubdtype(array.dtype, np.floating):
         if array.size and not bool(((array >= 0) & (array <= 1)).all()):
             ends = f"from {float(array.min()):g} to {float(array.max()):g}"
-            raise InvalidArgument(f"{argument} has floats outside 0..1, {ends}; allowed: 0..1, or integers in 0..255")
+            raise InvalidArgument(
+                f"{argument} has floats outside 0..1, {ends}; allowed: 0..1, or integers in 0..255; {SCALING}"
+            )
         rounded: npt.NDArray[np.uint8] = np.floor(array.astype(np.float64) * 255 + 0.5).astype(np.uint8)
         return rounded
     if array.dtype.kind in "iu":  # not a span of time, which is a signed integer to `issubdtype`
         if array.size and not 0 <= int(array.min()) <= int(array.max()) <= 255:
             raise InvalidArgument(
                 f"{argument} is {shown(array)} with values from {array.min()} to {array.max()}; allowed: 0 to 255 "
-                "(of uint16: 0 to 65535)"
+                f"(of uint16: 0 to 65535); {SCALING}"
             )
         whole: npt.NDArray[np.uint8] = array.astype(np.uint8)
         return whole

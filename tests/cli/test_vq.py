@@ -136,7 +136,7 @@ def test_pipes(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (["encode", "absent.png"], "no such file"),
         (["encode", "one.png", "-n", "1"], "-n is 1;"),
-        (["encode", "one.png", "--block", "4"], "not of the form 4x4"),
+        (["encode", "one.png", "--block", "4"], "no pair of whole numbers"),
         (["encode", "one.png", "--block", "33x1"], "--block[0] is 33;"),
         (["encode", "one.png", "--embed"], "--embed is given without --codebook"),
         (["encode", "one.png", "--side-match", "300"], "--side-match is 300;"),

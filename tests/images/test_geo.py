@@ -261,6 +261,7 @@ def test_a_copy_that_fails_leaves_nothing(
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.filterwarnings("default:band 4")
 def test_bands_are_chosen(tmp_path: pathlib.Path, picture: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.chdir(tmp_path)
     near = np.dstack([picture, picture[..., 0] // 2 + 60])
@@ -275,8 +276,15 @@ def test_bands_are_chosen(tmp_path: pathlib.Path, picture: Any, monkeypatch: pyt
             assert made.crs == PLACE["crs"]
         assert pathlib.Path(f"{name}-5.png").read_bytes() == pathlib.Path("rgb.tif-5.png").read_bytes()
         assert main(["quadtree", name, "--bands", "1", "-q", "-o", "gray.geojson"]) == 0
+    capsys.readouterr()
     assert main(["palette", "alpha.tif", "-k", "5", "-q", "-o", "out.tif"]) == 2
-    assert "as band 4 of 'alpha.tif' counts as alpha; allowed: " in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "as band 4 of 'alpha.tif' counts as alpha; allowed: " in told
+    assert told.count("band 4 of 'alpha.tif' counts as alpha, by which pixels are partly transparent") == 1
+    near[..., 3] = np.where(near[..., 3] > 99, 255, 0)
+    write(tmp_path / "holes.tif", near)
+    assert main(["palette", "holes.tif", "-k", "5", "-q", "-o", "holes-5.tif"]) == 0
+    assert not capsys.readouterr().err
     for wrong, why in (("1,5,2", "it has 4 bands, but band 5 is chosen"), ("1,2", "one, three or four numbers")):
         with contextlib.suppress(SystemExit):
             assert main(["palette", "alpha.tif", "--bands", wrong, "-o", "out.png"]) == 2

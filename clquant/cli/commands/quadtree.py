@@ -12,7 +12,7 @@ import numpy.typing as npt
 import PIL.Image
 
 from clquant import KMeansPalette, images, runtime
-from clquant.cli import batch, common, inputs, outputs
+from clquant.cli import batch, common, inputs, loading, outputs
 from clquant.cli.batch import Item
 from clquant.cli.common import option
 from clquant.cli.inputs import Source
@@ -114,7 +114,7 @@ def _one(builder: QuadtreeBuilder, trees: dict[Source, str], item: Item, found: 
         if picture.bits == 8 and streaming.streamed_bytes(picture) > storage.memory_bytes(
             args.memory or MEMORY, "--memory"
         ):
-            made = _streamed(builder, item, picture, place, needs_tree=args.gif or item.source in trees)
+            made = _streamed(builder, item, found, picture, place, needs_tree=args.gif or item.source in trees)
             if made is not None:
                 return lambda: made
         with item.working() as progress:
@@ -132,13 +132,18 @@ def _one(builder: QuadtreeBuilder, trees: dict[Source, str], item: Item, found: 
         if item.source in trees:
             outputs.write(trees[item.source], tree.to_bytes())
         shape = tree.height, tree.width, tree.channels
-        return _report(item, shape, len(tree), saved.get("psnr")) if saved else lambda: None
+        return _report(item, shape, len(tree), saved.get("psnr"), found) if saved else lambda: None
 
     return finish
 
 
 def _streamed(
-    builder: QuadtreeBuilder, item: Item, picture: images.Picture, place: dict[str, Any], needs_tree: bool
+    builder: QuadtreeBuilder,
+    item: Item,
+    found: Loaded,
+    picture: images.Picture,
+    place: dict[str, Any],
+    needs_tree: bool,
 ) -> batch.Report | None:
     """Write a picture's tree square by square, and make its report; None if a whole tree is needed and fits."""
     args = item.args
@@ -160,13 +165,13 @@ def _streamed(
                 affine = geojson.checked_affine(place.get("transform"), "y_up" in place, picture.height)
                 how: dict[str, Any] = {"affine": affine, "flat": True, "crs": place.get("crs")}
                 shape = picture.height, picture.width
-                found = (one for square in squares for one in geojson.features(square.leaves, *shape, **how))
-                for text in geojson.texts(found):
+                leaves = (one for square in squares for one in geojson.features(square.leaves, *shape, **how))
+                for text in geojson.texts(leaves):
                     write(text.encode())
             else:
                 _write_rows(args, item.place, picture, squares, write)
     error = figures.decibels(squares.squared_error, picture.pixels * picture.channels)
-    return _report(item, (picture.height, picture.width, picture.channels), squares.count, error)
+    return _report(item, (picture.height, picture.width, picture.channels), squares.count, error, found)
 
 
 def _write_rows(
@@ -246,12 +251,15 @@ def _animation(tree: Quadtree, args: argparse.Namespace) -> bytes:
     return animation.gif_bytes(animation.quantize_frames(learner, pictures, shared=False), delay_ms=delays)
 
 
-def _report(item: Item, shape: tuple[int, int, int], count: int, psnr: float | None) -> batch.Report:
-    of_all = " of colours and alpha" if shape[2] == 4 else ""
+def _report(
+    item: Item, shape: tuple[int, int, int], count: int, psnr: float | None, found: Quadtree | Loaded
+) -> batch.Report:
+    over, colors = loading.over(found.background if isinstance(found, Loaded) else None, False)
+    of_all = " of colours and alpha" if shape[2] == 4 else over
     quality = "" if psnr is None else f", {common.decibels(psnr)}{of_all}"
     if quality and _kind_of(item.target) == "JPEG":
         quality += " before this format's losses"
     each = shape[0] * shape[1] / count
     leaves = "1 leaf" if count == 1 else f"{count} leaves"
     what = f", {leaves}, {each:.1f} pixels a leaf{quality}"
-    return item.said(shape, what, leaves=count, pixels_per_leaf=float(each), psnr=psnr)
+    return item.said(shape, what, leaves=count, pixels_per_leaf=float(each), psnr=psnr, psnr_over=colors)

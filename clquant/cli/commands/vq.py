@@ -19,7 +19,7 @@ from clquant.cli import batch, common, executors, inputs, loading, streams
 from clquant.cli.batch import Item
 from clquant.cli.common import STDOUT, option
 from clquant.cli.inputs import Pair, Source
-from clquant.cli.loading import load_still
+from clquant.cli.loading import Loaded, load_still
 from clquant.cli.outputs import Outputs, expected, full_color_kind, picture_bytes
 from clquant.quality import psnr
 from clquant.runtime import ClquantError, FileError, FormatError, InvalidArgument, NotFittedError, ProgressCallback
@@ -123,7 +123,7 @@ def _train(args: argparse.Namespace) -> int:
     return 0
 
 
-def _picture(args: argparse.Namespace, source: Source, _: str | None = None) -> Any:
+def _picture(args: argparse.Namespace, source: Source) -> Any:
     """Read a picture, or open it as a cluster's workers read it."""
     if args.cluster is None:
         return _pixels(args, source)
@@ -149,10 +149,15 @@ def _encode_here(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
     shared = None if args.codebook is None else VQCodec.load(args.codebook, queue=queue)
     if shared is not None:
         shared.set_params(**common.parameters(args, VQCodec))
-    return batch.run(args, pairs, partial(_picture, args), partial(_encode_one, shared, queue))
+
+    def read(source: Source, _: str | None) -> Any:
+        return _loaded(args, source) if args.cluster is None else _picture(args, source)
+
+    return batch.run(args, pairs, read, partial(_encode_one, shared, queue))
 
 
-def _encode_one(shared: VQCodec | None, queue: Any, item: Item, picture: Any) -> batch.Finish:
+def _encode_one(shared: VQCodec | None, queue: Any, item: Item, found: Any) -> batch.Finish:
+    picture, behind = (found.pixels, found.background) if isinstance(found, Loaded) else (found, None)
     args, codec = item.args, shared or VQCodec(**common.parameters(item.args, VQCodec), queue=queue)
     if shared is None:
         with common.progress_bar(args, item.label) as progress:
@@ -164,11 +169,18 @@ def _encode_one(shared: VQCodec | None, queue: Any, item: Item, picture: Any) ->
     what = (
         f", {common.counted(count, 'codeword')}, {len(data)} bytes, {bits:.3f} bits per pixel, {common.decibels(error)}"
     )
-    what += " of colours and alpha" if tuple(picture.shape[2:]) == (4,) else ""
+    over, colors = loading.over(behind, False)
+    what += " of colours and alpha" if tuple(picture.shape[2:]) == (4,) else over
 
     def finish() -> batch.Report:
         item.write(data)
-        figures = {"codebook_size": count, "bytes": len(data), "bits_per_pixel": bits, "psnr": error}
+        figures = {
+            "codebook_size": count,
+            "bytes": len(data),
+            "bits_per_pixel": bits,
+            "psnr": error,
+            "psnr_over": colors,
+        }
         return item.said(picture.shape, what, **figures, seconds=seconds)
 
     return finish
@@ -266,5 +278,11 @@ def _info(args: argparse.Namespace) -> int:
 
 
 def _pixels(args: argparse.Namespace, source: Source) -> Picture:
-    array: Picture = load_still(args, source, "coded are single pictures").laid_over(args, None, args.gray).pixels
-    return loading.luma(array) if args.gray and array.shape[2] > 1 else array
+    array: Picture = _loaded(args, source).pixels
+    return array
+
+
+def _loaded(args: argparse.Namespace, source: Source, _: str | None = None) -> Loaded:
+    loaded = load_still(args, source, "coded are single pictures").laid_over(args, None, args.gray)
+    is_done = not args.gray or loaded.pixels.shape[2] == 1
+    return loaded if is_done else dataclasses.replace(loaded, pixels=loading.luma(loaded.pixels))

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import PIL.TiffImagePlugin
 
 from clquant import params
+from clquant.images.dark_values import callers_level
 from clquant.images.guards.metadata_work import check_head
 from clquant.images.tiff.directories import check_claim, first_directory
 from clquant.params import reason_of
@@ -123,7 +124,7 @@ class Raster:
 
     def __init__(self, path: str, bands: Sequence[int] = ()) -> None:
         self.path = path
-        self._are_chosen = bool(bands)
+        self._are_chosen, self._has_warned = bool(bands), False
         self._lock = threading.Lock()  # the reader's thread and the job's may both ask
         try:
             with gdal() as rasterio:
@@ -171,6 +172,8 @@ class Raster:
             window = rasterio.windows.Window(left, first, right - left, last - first)
             bands = np.moveaxis(self._file.read(self._bands, window=window), 0, 2)
             mask = self._mask(window) if self._has_holes else None
+        if len(self._bands) == 4 and not self._are_chosen:
+            self._warn_of_partial(bands[:, :, 3])
         values: npt.NDArray[Any] = bands if self._table is None else self._table[bands[:, :, 0]]
         values = values[:, :, : self.shape[2]]
         if mask is None:
@@ -180,9 +183,21 @@ class Raster:
         if self.dtype == np.uint8:
             made[..., 3] = mask if self._table is None else values[..., 3]
         else:
-            made[..., 3] = np.iinfo(self.dtype).max if np.issubdtype(self.dtype, np.integer) else 1
+            # White is 65535 in uint16, 255 in other integers, 1 in floats.
+            made[..., 3] = 1 if self.dtype.kind == "f" else 65535 if self.dtype == np.uint16 else 255
         made[mask == 0] = 0
         return made[:, :, channels]
+
+    def _warn_of_partial(self, alpha: npt.NDArray[Any]) -> None:
+        """Warn once of alpha that is neither clear nor opaque: GDAL calls the fourth of any four bytes alpha."""
+        if self._has_warned or not ((alpha > 0) & (alpha < alpha.max(initial=0))).any():
+            return
+        self._has_warned = True
+        warnings.warn(
+            f"band {self._bands[3]} of {self.path!r} counts as alpha, by which pixels are partly transparent; if it is "
+            "another channel, choose bands (--bands 1,2,3 of the command; in Python give what rasterio reads)",
+            stacklevel=callers_level(),
+        )
 
     def _mask(self, window: Any) -> npt.NDArray[np.uint8]:
         """Where there are data: of chosen bands by themselves, else as the file says of all."""

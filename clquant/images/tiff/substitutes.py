@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
+from clquant.images.dark_values import SCALING
 from clquant.images.tiff.directories import (
     LONG,
     LONG8,
@@ -166,7 +167,7 @@ def _bytes_of(values: Values) -> npt.NDArray[np.uint8]:
     """Floats of 0 to 1 as `clquant.images` takes them."""
     if not bool(((values >= 0) & (values <= 1)).all()):
         ends = f"from {float(values.min()):g} to {float(values.max()):g}"
-        raise ValueError(f"it has floats outside 0..1, {ends}; allowed: 0..1")
+        raise ValueError(f"it has floats outside 0..1, {ends}; allowed: 0..1; {SCALING}")
     rounded: npt.NDArray[np.uint8] = np.floor(values.astype(np.float64) * 255 + 0.5).astype(np.uint8)
     return rounded
 
