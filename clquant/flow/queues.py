@@ -55,9 +55,13 @@ class QueueThreads:
         return len(self._queues)
 
     def shares_of(self, count: int) -> list[tuple[int, int]]:
-        """Divide rows among the queues for good, by their devices' speed: half-open, some may be empty."""
-        speeds = [max(queue.device.max_compute_units * queue.device.max_clock_frequency, 1) for queue in self._queues]
-        ends = [count * part // sum(speeds) for part in itertools.accumulate(speeds)]
+        """Divide rows among the queues for good, by their devices' speed: half-open, none empty if there are enough."""
+        speeds = [queue.device.max_compute_units * queue.device.max_clock_frequency for queue in self._queues]
+        speeds = speeds if all(speeds) else [1] * len(speeds)  # some drivers tell no frequency
+        least = int(count >= len(speeds))
+        spare = count - least * len(speeds)
+        sums = itertools.accumulate(speeds)
+        ends = [least * number + spare * part // sum(speeds) for number, part in enumerate(sums, 1)]
         return list(itertools.pairwise([0, *ends]))
 
     def pays(self, work: int, nbytes: int) -> bool:

@@ -57,7 +57,8 @@ def fit_codebook(
     pixels = sum(p.pixels * p.channels for p in pictures)
     if is_several(codec["queue"]) and not device_arrays(pictures):
         with QueueThreads(queues_of(codec["queue"])) as threads:
-            if not threads.pays(pixels * plan.size, pixels):
+            enough = any(shape.table_shape(p.height, p.width)[0] >= len(threads) for p in pictures)
+            if not enough or not threads.pays(pixels * plan.size, pixels):
                 return _on_one(session, pictures, weights, shape, plan, reporter), shape
             blocks = _on_queues(session, threads, pictures, weights, shape)
             return training.train(session, blocks, [plan], reporter), shape
@@ -119,6 +120,8 @@ def _on_queues(
         assert picture.array is not None
         rows, columns = shape.table_shape(picture.height, picture.width)
         for owner, (top, end) in enumerate(threads.shares_of(rows)):
+            if top == end:
+                continue
             bands[owner].append(Band(picture.array[top * shape.rows : end * shape.rows], sum(counts)))
             counts.append((end - top) * columns)
             owners.append(owner)

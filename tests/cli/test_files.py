@@ -186,14 +186,14 @@ def test_frames_are_read_as_pictures_are(folder, capsys):
     PIL.Image.fromarray(ramp).save("deep.png")
     key = PIL.Image.fromarray(np.arange(16, dtype=np.uint8).reshape(4, 4))
     key.save("key.png", transparency=5)
-    PIL.Image.fromarray(np.zeros((4, 4), np.float32)).save("float.tif")
+    PIL.Image.fromarray(np.full((4, 4), 70000, np.int32)).save("wide.tif")
     for name in ("deep.png", "key.png"):
         assert main(["palette", name, "-k", "256", "-q", "-o", "still.png"]) == 0
         assert main(["palette", name, "-k", "256", "-q", "--animate", "50", "-o", "film2.gif"]) == 0
         with PIL.Image.open("still.png") as still, PIL.Image.open("film2.gif") as film:
             assert np.array_equal(np.asarray(still.convert("RGBA")), np.asarray(film.convert("RGBA")))
-    message = refused(capsys, "palette", "float.tif", "--animate", "50", "-o", "x.gif")
-    assert "'float.tif' is a PIL image of mode F" in message
+    message = refused(capsys, "palette", "wide.tif", "--animate", "50", "-o", "x.gif")
+    assert "'wide.tif' is a PIL image of mode I" in message
 
 
 LOGO = [

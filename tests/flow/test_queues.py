@@ -124,6 +124,7 @@ def test_an_error_ends_all_threads(queues: Any) -> None:
         with pytest.raises(clquant.InvalidArgument, match="wrong"):
             threads.each(step)
         assert threads.each(lambda number, _: number) == [0, 1]
+        assert [end - first for first, end in threads.shares_of(2)] == [1, 1]
         assert sum(end - first for first, end in threads.shares_of(7)) == 7
 
 
@@ -133,3 +134,20 @@ def test_scans_stay_with_one_queue(queues: Any, rng: np.random.Generator) -> Non
     assert np.array_equal(one.predict(picture, "floyd-steinberg"), two.predict(picture, "floyd-steinberg"))
     assert one.score(picture) == two.score(picture)
     assert isinstance(flow.executor_for(picture, queue=queues), flow.queues.Several)
+
+
+def test_devices_of_several_vendors_together(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    """Whatever is there: PoCL alone, beside Intel's runtime, a GPU beside a CPU."""
+    monkeypatch.setenv("CLQUANT_LIMITS", SHARED)
+    found = [one for one in runtime.list_devices() if "oclgrind" not in runtime.describe(one).lower()]
+    queues = [runtime.default_queue(one) for one in found]
+    if len(queues) == 1:
+        queues.append(runtime.sibling_queue(queues[0]))
+    picture = rng.integers(0, 255, (60, 40, 3)).astype(np.uint8)
+    rows = rng.integers(0, 255, (700, 5)).astype(np.uint8)
+    engines = [clquant.KMeansPalette(7, queue=own).fit(picture) for own in (queues[0], queues)]
+    maps = [engine.predict(picture, "blue-noise") for engine in engines]
+    assert np.array_equal(*maps)
+    fitted = [clquant.VectorQuantizer(12, refine=1, max_iter=5, queue=own).fit(rows) for own in (queues[0], queues)]
+    assert np.array_equal(fitted[0].codebook_, fitted[1].codebook_)
+    assert np.array_equal(fitted[0].labels_, fitted[1].labels_)

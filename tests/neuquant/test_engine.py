@@ -319,7 +319,7 @@ def test_the_command_takes_neuquants_options(tmp_path, picture, capsys):
     with PIL.Image.open(target) as image:
         assert np.array_equal(np.asarray(image.convert("RGB")), expected)
     assert cli.main([*common, "--method", "neuquant", "--sample-factor", "31"]) == 2
-    assert "sample_factor is 31" in capsys.readouterr().err
+    assert "--sample-factor is 31" in capsys.readouterr().err
     assert cli.main([*common, "--method", "kmeans", "--sample-factor", "3"]) == 2
     assert "--sample-factor is given with --method kmeans" in capsys.readouterr().err
 

@@ -92,9 +92,9 @@ def test_no_device_at_all_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delenv("CLQUANT_DEVICE", raising=False)
     monkeypatch.delenv("PYOPENCL_CTX", raising=False)
     monkeypatch.setattr(discovery, "list_devices", list)
-    with pytest.raises(runtime.NoDeviceError, match=r'found \(.*\): pip install "clquant\[pocl\]" brings'):
+    with pytest.raises(runtime.NoDeviceError, match=r"found \(.*\): pip install 'pyopencl\[pocl\]' brings"):
         runtime.default_device()
-    with pytest.raises(runtime.NoDeviceError, match=r'found \(.*\): pip install "clquant\[pocl\]" brings'):
+    with pytest.raises(runtime.NoDeviceError, match=r"found \(.*\): pip install 'pyopencl\[pocl\]' brings"):
         runtime.find_device("gpu")
 
 
@@ -215,7 +215,7 @@ def test_limits_are_lowered_and_never_raised(device: cl.Device) -> None:
 def test_bad_limits_are_refused(device: cl.Device, text: str) -> None:
     with pytest.raises(runtime.InvalidArgument, match="allowed: NAME=NUMBER") as raised:
         Limits.of(device).lowered(text)
-    assert len(str(raised.value)) < 500
+    assert len(str(raised.value)) < 600
 
 
 @pytest.mark.parametrize("text", ["work_group=0", "local_memory=1023", "max_alloc=0", "compute_units=00"])

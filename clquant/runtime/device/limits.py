@@ -91,7 +91,8 @@ class Limits:
         for part in filter(None, (p.strip() for p in text.split(","))):
             name, _, number = part.partition("=")
             if name not in names or not re.fullmatch("[0-9]{1,19}", number):
-                allowed = f"NAME=NUMBER with NAME one of {', '.join(sorted(names))}"
+                own = ", ".join(sorted(names - set(BOUNDS)))
+                allowed = f"NAME=NUMBER with NAME one of {own}, or of clquant.runtime.device.bounds"
                 raise InvalidArgument(f"{ENVIRONMENT}={text_of(text)} holds {text_of(part)}; allowed: {allowed}")
             if name in _AT_LEAST and int(number) < _AT_LEAST[name]:
                 allowed = f"at least {_AT_LEAST[name]}"
