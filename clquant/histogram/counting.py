@@ -110,8 +110,10 @@ class _Counter:
         """Count as if all were opaque first; that tells whether there is partial transparency."""
         session, given = self._session, (self._session, self._scope, self._pictures)
         if self._weights is None and session.choose(VARIANTS) is PARTITION and (pixels := _OpaquePixels(*given)).fits:
-            runs = RunCounter(*given)
-            return pixels.count() or (runs.count() if runs.fits else None) or self._hashed()
+            found = pixels.count()
+            if found is None and (runs := RunCounter(*given)).fits:
+                found = runs.count()
+            return found or self._hashed()
         by_table = session.tuned("counting.table_pixels")
         if any(picture.channels == 4 for picture in self._pictures):
             by_table = max(by_table, FEW_WITH_ALPHA)

@@ -16,7 +16,7 @@ from types import TracebackType
 _POLL_SECONDS = 0.005
 PATIENCE_SECONDS = 5.0
 
-_under_way: set[driver_call] = set()
+under_way: set[driver_call] = set()
 _ending_thread: int | None = None
 
 
@@ -24,12 +24,12 @@ class driver_call:  # noqa: N801 - read as a function
     """A block that may wait for the driver; it is never held up."""
 
     def __enter__(self) -> None:
-        _under_way.add(self)
+        under_way.add(self)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _under_way.discard(self)
+        under_way.discard(self)
 
 
 def begin(call: driver_call) -> None:
@@ -37,11 +37,11 @@ def begin(call: driver_call) -> None:
 
     These are daemons, which the end stops, but for those that a function called at the end starts and waits for.
     """
-    _under_way.add(call)
+    under_way.add(call)
     if _ending_thread is not None and threading.get_ident() != _ending_thread:
-        _under_way.discard(call)
+        under_way.discard(call)
         time.sleep(PATIENCE_SECONDS)
-        _under_way.add(call)
+        under_way.add(call)
 
 
 def _wait_for_calls() -> None:
@@ -49,10 +49,10 @@ def _wait_for_calls() -> None:
     global _ending_thread
     _ending_thread = threading.get_ident()
     until = time.monotonic() + PATIENCE_SECONDS
-    while _under_way and time.monotonic() < until:
+    while under_way and time.monotonic() < until:
         time.sleep(_POLL_SECONDS)
 
 
 atexit.register(_wait_for_calls)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_under_way.clear)  # the calls of threads that the child does not have
+    os.register_at_fork(after_in_child=under_way.clear)  # the calls of threads that the child does not have

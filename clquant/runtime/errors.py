@@ -6,7 +6,7 @@ from types import TracebackType
 
 import pyopencl as cl
 
-from clquant.runtime.driver_calls import begin, driver_call
+from clquant.runtime.driver_calls import begin, driver_call, under_way
 
 
 class ClquantError(Exception):
@@ -77,7 +77,7 @@ class device_errors(driver_call):  # noqa: N801 - read as a function; a generato
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        driver_call.__exit__(self, kind, error, trace)
+        under_way.discard(self)
         if error is not None and isinstance(error, cl.Error):
             raise device_error(error, self._doing) from error
 

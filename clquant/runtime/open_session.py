@@ -23,22 +23,21 @@ def open_session(queue: QueueLike = None, arrays: Sequence[pyopencl.array.Array]
     The job waits for what is pending for the arrays on other queues.
     """
     check_process()
-    chosen = discovery.common_queue(tuple(arrays)) if queue is None else _queue_for(queue, arrays)
-    if chosen is None:
-        return Session(first_queue(None))
+    if not arrays:
+        return Session(first_queue(queue))
+    chosen = discovery.common_queue(arrays) if queue is None else _queue_for(queue, arrays)
     for array in arrays:
         if array.context != chosen.context:
             raise InvalidArgument("queue= and a device array belong to differing OpenCL contexts")
-    if arrays:
-        with device_errors("waiting for a device array"):
-            _follow(chosen, arrays)
-    return Session(chosen, arrays[0] if arrays else None)
+    with device_errors("waiting for a device array"):
+        _follow(chosen, arrays)
+    return Session(chosen, arrays[0])
 
 
 def _queue_for(queue: QueueLike, arrays: Sequence[pyopencl.array.Array]) -> cl.CommandQueue:
     """The queue among those given that is of the device arrays' context, else the first."""
     queues = queues_of(queue)
-    return next((one for one in queues if arrays and one.context == arrays[0].context), queues[0])
+    return next((one for one in queues if one.context == arrays[0].context), queues[0])
 
 
 def _follow(queue: cl.CommandQueue, arrays: Sequence[pyopencl.array.Array]) -> None:

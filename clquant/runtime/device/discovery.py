@@ -6,11 +6,12 @@ import collections
 import os
 import threading
 import weakref
+from collections.abc import Sequence
 from typing import Any, cast
 
 import pyopencl as cl
 
-from clquant.runtime.device.fitness import unfit, warn_if_unfit
+from clquant.runtime.device.fitness import defects, unfit, warn_if_unfit
 from clquant.runtime.device.fork import check_process
 from clquant.runtime.device.intel_package import registered
 from clquant.runtime.errors import DeviceError, InvalidArgument, InvalidType, NoDeviceError, device_errors, text_of
@@ -26,6 +27,8 @@ HOW_TO_GET_A_DRIVER = (
 
 _lock = threading.Lock()
 _contexts: dict[int, cl.Context] = {}
+# What no argument names, by the environment's names and the devices known as unfit.
+_defaults: dict[tuple[Any, ...], tuple[cl.Context, cl.Device]] = {}
 _per_thread = threading.local()
 _Queues = collections.deque[cl.CommandQueue]
 # By context, device and properties, the queues of ended threads for the next threads: what is kept for a queue's next
@@ -201,6 +204,10 @@ def default_queue(device: cl.Device | str | None = None) -> cl.CommandQueue:
         In a process forked after OpenCL was used, or if no context can be made.
     """
     check_process()
+    named = os.environ.get(DEVICE_VARIABLE), os.environ.get("PYOPENCL_CTX"), tuple(defects())
+    if device is None and named in _defaults:
+        context, chosen = _defaults[named]
+        return _own_queue(context, chosen)
     chosen = find_device(device) if isinstance(device, str) else device if device is not None else default_device()
     if not isinstance(chosen, cl.Device):
         raise InvalidType(f"device is {text_of(chosen)}; allowed: a pyopencl.Device, a name or None")
@@ -212,6 +219,8 @@ def default_queue(device: cl.Device | str | None = None) -> cl.CommandQueue:
             context = _contexts[chosen.int_ptr]
     except cl.Error as error:
         raise DeviceError(f"{describe(chosen)} gives no context: {error}") from error
+    if device is None:
+        _defaults[named] = context, chosen
     return _own_queue(context, chosen)
 
 
@@ -268,11 +277,11 @@ def _profiling(queue: cl.CommandQueue) -> int:
     return queue.properties & cl.command_queue_properties.PROFILING_ENABLE
 
 
-def common_queue(arrays: tuple[cl.array.Array, ...]) -> cl.CommandQueue | None:
-    """Return the queue that device arrays share, None without arrays; InvalidArgument if they disagree."""
+def common_queue(arrays: Sequence[cl.array.Array]) -> cl.CommandQueue:
+    """Return the queue that device arrays share, at least one; InvalidArgument if they disagree."""
     queues = {id(a): a.queue for a in arrays}
     if any(q is None for q in queues.values()):
         raise InvalidArgument("a device array has no queue; pass queue=, or use array.with_queue(queue)")
     if len({q.int_ptr for q in queues.values() if q is not None}) > 1:
         raise InvalidArgument("device arrays are on differing queues; pass queue= to say which one to use")
-    return next(iter(queues.values()), None)
+    return next(iter(queues.values()))

@@ -29,7 +29,7 @@ def _path() -> pathlib.Path | None:
 
 
 @functools.cache
-def _read() -> dict[str, str]:
+def defects() -> dict[str, str]:
     """Read the stored defects by device, once in a process."""
     path = _path()
     with contextlib.suppress(OSError, ValueError, RecursionError):  # then nothing is known
@@ -41,7 +41,7 @@ def _read() -> dict[str, str]:
 
 def unfit(device: cl.Device) -> str:
     """Return the stored defect of a device with its workaround; empty if none is known."""
-    found = _read()
+    found = defects()
     return found.get(_key(device), "") if found else ""
 
 
@@ -55,7 +55,7 @@ def warn_if_unfit(device: cl.Device) -> None:
 
 def note(device: cl.Device, what: str) -> None:
     """Store what a check found wrong with a device and its driver; empty text if it is fit."""
-    found, path = _read(), _path()
+    found, path = defects(), _path()
     if found.get(_key(device), "") == what:
         return
     found.pop(_key(device), None)
@@ -67,5 +67,5 @@ def note(device: cl.Device, what: str) -> None:
 
 def forget() -> None:
     """Read the file anew when it is asked for next."""
-    _read.cache_clear()
+    defects.cache_clear()
     _warned.clear()
