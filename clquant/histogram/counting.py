@@ -63,17 +63,23 @@ def count_colors(
 ) -> ColorCounts:
     """Count the colours of pictures of 1, 3 or 4 channels, with integer (H, W) weights; `scope` owns the result."""
     parts = list(count_groups(session, pictures, weights, MAX_NARROW))
-    if len(parts) == 1:
-        with session.scope() as own:
-            sent = sent_together(session, own, parts[0].pictures)
-            return _Counter(session, scope, sent, parts[0].weights).count()
-    checked_total(sum(p.pixels for p in pictures))
-    return merged([_on_host(session, part) for part in parts]).upload(scope)
+    if len(parts) != 1:
+        checked_total(sum(p.pixels for p in pictures))
+        return merged([_on_host(session, part) for part in parts]).upload(scope)
+    with session.scope() as own:
+        given = session, scope, sent_together(session, own, parts[0].pictures)
+        counter = _Counter(*given, parts[0].weights)
+        if counter.is_weighted or session.choose(VARIANTS) is PORTABLE or not (pixels := _OpaquePixels(*given)).fits:
+            return counter.count()
+        found = pixels.count()
+        if found is None and (runs := RunCounter(*given)).fits:
+            found = runs.count()
+        return found or counter.count_by_table()
 
 
 def _on_host(session: Session, portion: CountGroup) -> HostCounts:
     with session.scope() as scope:
-        counted = _Counter(session, scope, portion.pictures, portion.weights).count()
+        counted = count_colors(session, scope, portion.pictures, portion.weights)
         return HostCounts.of(session, counted).shifted(portion.shift)
 
 
@@ -106,22 +112,22 @@ class _Counter:
         self._weights = weights
         self._pixels = sum(p.pixels for p in pictures)
 
+    @property
+    def is_weighted(self) -> bool:
+        """Whether pixels have weights."""
+        return self._weights is not None
+
     def count(self) -> ColorCounts:
         """Count as if all were opaque first; that tells whether there is partial transparency."""
-        session, given = self._session, (self._session, self._scope, self._pictures)
-        if self._weights is None and session.choose(VARIANTS) is PARTITION and (pixels := _OpaquePixels(*given)).fits:
-            found = pixels.count()
-            if found is None and (runs := RunCounter(*given)).fits:
-                found = runs.count()
-            return found or self._hashed()
+        session = self._session
         by_table = session.tuned("counting.table_pixels")
         if any(picture.channels == 4 for picture in self._pictures):
             by_table = max(by_table, FEW_WITH_ALPHA)
         if self._pixels <= by_table:
-            return self._hashed()
+            return self.count_by_table()
         with session.scope() as inner:
             counts = self._opaque(inner)
-        return counts or self._hashed()
+        return counts or self.count_by_table()
 
     def _launch_over_pixels(self, name: str, notes: Buffer, *args: object) -> None:
         """Run a kernel over all pixels; it adds to its results, so parts of pictures may come in any order."""
@@ -171,7 +177,7 @@ class _Counter:
         buffers = self._scope.copy_of(colors), self._scope.copy_of(counts)
         return self._result(*buffers, starts_of(occupied), transparent, alphas)
 
-    def _hashed(self) -> ColorCounts:
+    def count_by_table(self) -> ColorCounts:
         """Count by a hash table that grows until the colours fit."""
         session = self._session
         most = 1 << ((session.limits.max_alloc // 4).bit_length() - 1)

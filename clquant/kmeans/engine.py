@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -216,13 +215,16 @@ class KMeansPalette(PaletteEngine):
         pictures = read_many(sources)
         weights, unit = checked_weights(sample_weight, pictures, sources)
         session = open_session(self.queue, device_arrays(pictures))
-        count = functools.partial(count_colors, session, pictures=pictures, weights=weights)
-        return Fit(given, session, report, unit).run(count)
+        with contextlib.ExitStack() as memory:
+            counts = count_colors(session, memory.enter_context(session.scope()), pictures, weights)
+            return Fit(given, session, report, unit).run(counts, memory)
 
     def _fit_counts(self, count: Callable[[Session, Scope], ColorCounts]) -> KMeansPalette:
         """`fit_histogram` of counts that a device has."""
         given, session = KMeansParams.of(vars(self)), open_session(self.queue)
-        return self._keep(Fit(given, session, Progress(None)).run(functools.partial(count, session)))
+        with contextlib.ExitStack() as memory:
+            counts = count(session, memory.enter_context(session.scope()))
+            return self._keep(Fit(given, session, Progress(None)).run(counts, memory))
 
     def _keep(self, fitted: Fitted) -> KMeansPalette:
         self.inertia_ = fitted.inertia()  # the last that can fail, so that nothing or all of it is new
@@ -240,7 +242,7 @@ class KMeansPalette(PaletteEngine):
 
             def trial(count: int) -> tuple[dict[str, Any], float]:
                 given = KMeansParams.of(vars(self.set_params(n_colors=count)))
-                self._keep(Fit(given, session, Progress(None), unit).run(lambda _: counts))
+                self._keep(Fit(given, session, Progress(None), unit).run(counts))
                 learned = learned_by(self)
                 # The inertia is the error already, of three channels a pixel.
                 is_known = weights is None and self.color_space == "srgb" and not self.palette_.has_alpha
@@ -273,8 +275,10 @@ class KMeansPalette(PaletteEngine):
         from clquant.histogram.color_histogram import counts_of
 
         given, counts = KMeansParams.of(vars(self)), counts_of(histogram)
-        report = Progress(params.callback("progress", progress))
-        return self._keep(Fit(given, open_session(self.queue), report).run(counts.upload))
+        report, session = Progress(params.callback("progress", progress)), open_session(self.queue)
+        with contextlib.ExitStack() as memory:
+            on_device = counts.upload(memory.enter_context(session.scope()))
+            return self._keep(Fit(given, session, report).run(on_device, memory))
 
     @flow.verb
     def fit_many(self, images: Sequence[ImageLike], *, progress: ProgressCallback | None = None) -> list[Palette]:

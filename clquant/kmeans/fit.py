@@ -60,11 +60,12 @@ class Fit:
         self.weight_unit = weight_unit
         self._pinned = params.solid
 
-    def run(self, count: Callable[[Scope], ColorCounts]) -> Fitted:
-        """Return the palette of the colours that `count` counts into a scope's buffers."""
+    def run(self, counts: ColorCounts, memory: contextlib.ExitStack | None = None) -> Fitted:
+        """Return the palette of counted colours; `memory`, which holds them, is given back with the inertia's."""
         with contextlib.ExitStack() as held:
+            if memory is not None:
+                held.push(memory.pop_all())
             scope = held.enter_context(self.session.scope())
-            counts = count(scope)
             fixed, solid = self.params.fixed, self.params.solid
             clear = len(fixed) - len(solid)
             reserved = int(counts.clear and clear == 0)
@@ -86,10 +87,10 @@ class Fit:
                 others = colors[len(self._pinned) :]
             found = np.concatenate([transparent, fixed, others])
             palette = Palette(found if counts.partial or (found[:, 3] < 255).any() else found[:, :3])
-            memory = held.pop_all()
+            kept = held.pop_all()
 
         def inertia() -> float:
-            with memory:  # given back as soon as the measurement is queued
+            with kept:  # given back as soon as the measurement is queued
                 wait = measure()
             return wait()
 

@@ -131,21 +131,28 @@ class Search:
         self, image: Buffer, height: int, width: int, indices: Buffer, offset: int = 0, index: str | None = None
     ) -> None:
         """Queue the search for every block of a picture; `index` is the type of the indices, by default the least."""
-        kind = index or index_type(self._capacity)
-        sizes, arguments = self._searching(image, height, width, indices, offset, None, kind)
+        sizes, arguments = self.searching(image, height, width, indices, offset, index=index)
         self._session.launch(*sizes, **arguments)
 
     def prepare(
         self, scope: Scope, image: Buffer, height: int, width: int, indices: Buffer, own: Buffer | None = None
     ) -> PreparedLaunch:
         """`run` to be queued many times by `queue_search`; indices are uint16 whatever the codebook's size."""
-        sizes, arguments = self._searching(image, height, width, indices, 0, own, "ushort")
+        sizes, arguments = self.searching(image, height, width, indices, 0, own, "ushort")
         return self._session.prepare(scope, *sizes, **arguments)
 
-    def _searching(
-        self, image: Buffer, height: int, width: int, indices: Buffer, offset: int, own: Buffer | None, index: str
+    def searching(
+        self,
+        image: Buffer,
+        height: int,
+        width: int,
+        indices: Buffer,
+        offset: int = 0,
+        own: Buffer | None = None,
+        index: str | None = None,
     ) -> tuple[tuple[Kernel, int, int], dict[str, Any]]:
-        """The searching kernel and its sizes; its arguments by name."""
+        """The kernel that searches, as by `run`, and its sizes; its arguments by name."""
+        index = index or index_type(self._capacity)
         rows, columns = self._shape.table_shape(height, width)
         count = rows * columns
         arguments: dict[str, Any] = {

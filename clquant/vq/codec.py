@@ -261,8 +261,8 @@ class VQCodec(Estimator):
         NotFittedError, InvalidArgument, InvalidType, FileError, StoppedError
             As `encode`.
         """
-        file = io.BytesIO()
-        self.compress_to(file, image, embed_codebook=embed_codebook, progress=progress, memory=memory)
+        file, embed = io.BytesIO(), params.boolean("embed_codebook", embed_codebook)
+        self._compressor().write(file, image, embed, Progress(params.callback("progress", progress)), memory)
         return file.getvalue()
 
     def compress_to(
@@ -285,14 +285,11 @@ class VQCodec(Estimator):
         StoppedError
             If `progress` returned False; what was written by then is no whole file.
         """
-        coder, report = self._coder(), Progress(params.callback("progress", progress))
+        compressor, report = self._compressor(), Progress(params.callback("progress", progress))
         embed = params.boolean("embed_codebook", embed_codebook)
         if not hasattr(file, "write"):
             raise InvalidType(f"file is {params.shown(file)}; allowed: a binary file open for writing")
-        most_states = min(clvq_format.MAX_STATE_SIZE, len(coder.rows))
-        states = params.integer("state_size", self.state_size, 0, most_states)
-        tolerance = int(params.real("tolerance", self.tolerance, 0, 65025) * coder.shape.components)
-        Compressor(coder, states, tolerance).write(file, image, embed, report, memory)
+        compressor.write(file, image, embed, report, memory)
 
     def decompress(
         self,
@@ -376,6 +373,14 @@ class VQCodec(Estimator):
         wanted = check_rows(rows, reader.header.shape[0])
         codebook = codebook_of(reader, getattr(self, "codebook_", None), self.queue)
         return read_picture(reader, codebook, open_session(self.queue), wanted, report)
+
+    def _compressor(self) -> Compressor:
+        coder = self._coder()
+        most_states = min(clvq_format.MAX_STATE_SIZE, len(coder.rows))
+        states = params.integer("state_size", self.state_size, 0, most_states)
+        return Compressor(
+            coder, states, int(params.real("tolerance", self.tolerance, 0, 65025) * coder.shape.components)
+        )
 
     def _coder(self) -> BlockCoder:
         self._check_fitted("codebook_")

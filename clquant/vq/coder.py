@@ -202,7 +202,9 @@ class Encoded(flow.Map):
         with open_search(session, self.rows, self.shape) as search:
 
             def step(session: Session, scope: Scope, portion: flow.Portion) -> None:  # noqa: ARG001
-                search.run(portion.pixels, portion.row1 - portion.row0, picture.width, portion.out)
+                height = portion.row1 - portion.row0
+                sizes, arguments = search.searching(portion.pixels, height, picture.width, portion.out)
+                session.launch(*sizes, **arguments)
 
             columns = self.shape.table_shape(1, picture.width)[1]
             # A row of pixels as whole blocks, or of indices.

@@ -186,7 +186,10 @@ class BlockHalftone:
         block = self._settings.block_size
         whole_end = min(end, picture.height // block)
         if whole_end > begin and picture.width >= block:
-            self._launch_fast(phase, job, begin, whole_end)
+            form, rows = self._form(phase, True), whole_end - begin
+            items = -(-job.band.half // form.blocks) * form.group
+            given = {**form.tables, **job.given, "blocks": job.band.blocks(begin)}
+            self._session.launch(form.kernel, (items, rows, job.channels), (form.group, 1, 1), **given)
         if end > max(begin, whole_end):
             self._launch_portable(phase, job, max(begin, whole_end), end, 0, True)
         if picture.width % block and whole_end > begin:
@@ -218,18 +221,6 @@ class BlockHalftone:
         groups = -(-half_blocks(width, block) // blocks) * channels
         # With fewer rows a band takes as long, as its blocks take turns.
         return -(-self._session.limits.compute_units // groups) * block
-
-    def _launch_fast(self, phase: int, job: _Job, begin: int, end: int) -> None:
-        form = self._form(phase, True)
-        items = -(-job.band.half // form.blocks) * form.group
-        self._session.launch(
-            form.kernel,
-            (items, end - begin, job.channels),
-            (form.group, 1, 1),
-            **form.tables,
-            **job.given,
-            blocks=job.band.blocks(begin),
-        )
 
 
 @dataclass(frozen=True)

@@ -279,9 +279,9 @@ def _profiling(queue: cl.CommandQueue) -> int:
 
 def common_queue(arrays: Sequence[cl.array.Array]) -> cl.CommandQueue:
     """Return the queue that device arrays share, at least one; InvalidArgument if they disagree."""
-    queues = {id(a): a.queue for a in arrays}
-    if any(q is None for q in queues.values()):
+    chosen, queues = arrays[0].queue, {id(a): a.queue for a in arrays}
+    if chosen is None or None in queues.values():
         raise InvalidArgument("a device array has no queue; pass queue=, or use array.with_queue(queue)")
     if len({q.int_ptr for q in queues.values() if q is not None}) > 1:
         raise InvalidArgument("device arrays are on differing queues; pass queue= to say which one to use")
-    return next(iter(queues.values()))
+    return chosen
