@@ -24,7 +24,9 @@ EPILOG = """topics:
   limits    each hot kernel beside the device's limit for its bytes or operations
   figures   every figure the engines are built to reach
   papers    the tables of the papers that the engines follow, beside the same jobs here
-  dask, dask_devices  jobs on workers, beside the plain call and on several devices
+  dask      jobs on a worker beside the plain call, and as many per worker on several
+  dask_devices  jobs on one queue, on several, and on 1, 2, 4 ... workers; --scale 0.01 for small devices
+  folders   the command on a folder of PNGs, by --jobs and --cluster
   all       these and every other module of this folder that has a run()
 
 examples:

@@ -49,6 +49,7 @@ __all__ = [
     "pictures",
     "synthetic_photo",
     "table_from",
+    "tell",
     "time_call",
     "to_size",
 ]
@@ -95,6 +96,8 @@ class Options:
         Longest side of the largest picture.
     quick : bool
         Small sizes and few repeats, to see that all runs.
+    scale : float
+        Share of the sizes of `dask_devices` and `folders`.
     deadline : float or None
         What `time.perf_counter()` says when no further measurement is to be begun.
     """
@@ -104,6 +107,7 @@ class Options:
     repeat: int = 5
     largest: int = 2048
     quick: bool = False
+    scale: float = 1.0
     deadline: float | None = None
 
     @property
@@ -327,6 +331,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--largest", type=int, default=2048, help="longest side of the largest picture (default 2048)")
     found.add_argument("--budget", type=float, metavar="SECONDS", help="begin no measurement after so long")
     found.add_argument("--quick", action="store_true", help="small sizes, to see that all runs")
+    found.add_argument("--scale", type=float, default=1.0, help="share of the sizes of dask_devices and folders")
     found.add_argument("--json", type=pathlib.Path, help="also write the tables to this file")
     return found
 
@@ -335,7 +340,12 @@ def options_of(found: argparse.Namespace) -> Options:
     """The options of a parsed command line; the time budget begins now."""
     repeat = min(found.repeat, 2) if found.quick else found.repeat
     deadline = None if found.budget is None else time.perf_counter() + found.budget
-    return Options(found.images, found.device, repeat, found.largest, found.quick, deadline)
+    return Options(found.images, found.device, repeat, found.largest, found.quick, found.scale, deadline)
+
+
+def tell(text: str) -> None:
+    """Print a figure as it comes, before its table is whole."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def table_from(content: dict[str, Any]) -> Table:

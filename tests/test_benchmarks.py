@@ -59,8 +59,22 @@ def test_several_devices_are_measured_beside_one(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setenv(dask_devices.VARIABLE, "0,0")
     (table,) = dask_devices.run(harness.Options(repeat=1, quick=True))
-    assert [row["x"] for row in table.rows] == [1, 1, 1, 2, 2, 2]
-    assert all(row["ratio"] > 0 for row in table.rows)
+    count = len(table.rows) // 4
+    assert [row["x"] for row in table.rows] == [1, 2] * count + [1] * count + [2] * count
+    assert count == 8
+    assert all(row["rate"] > 0 for row in table.rows)
+    over = harness.Options(repeat=1, quick=True, deadline=time.perf_counter() - 1)
+    (table,) = dask_devices.run(over)
+    assert table.rows == []
+    assert table.note.count("one queue)") == count
+
+
+@pytest.mark.full
+def test_folders_are_measured() -> None:
+    from benchmarks import folders
+
+    (table,) = folders.run(harness.Options(repeat=1, quick=True))
+    assert [row["same"] for row in table.rows] == ["yes"] * len(folders.WAYS)
 
 
 def test_a_peer_that_fails_is_named(rng: np.random.Generator) -> None:
