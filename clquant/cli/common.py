@@ -180,7 +180,7 @@ _SHARED: dict[str, Callable[..., None]] = {
     "icc": partial(option, words="--icc", help=_ICC, traits="whole", choices=("srgb", "keep"), default="srgb"),
     "json": partial(option, words="--json", help="print what was done as JSON, instead of a line per result"),
     "quiet": lambda parser: _add_loudness(parser),
-    "range": partial(option, words="--range WHITE", help=_RANGE, traits="whole", type=int),
+    "range": partial(option, words="--range WHITE", help=_RANGE, type=int),
     "save_palette": partial(option, words="--save-palette FILE", help=_PALETTE, traits="everyday result joint"),
     "seed": partial(option, words="--seed --random-state SEED", help=_SEED, type=int, default=0),
     "space": partial(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -24,7 +24,7 @@ from clquant.cli.outputs import kind_of
 from clquant.color.formats.picture_formats import WITHOUT_ALPHA
 from clquant.color.values import WHITE, hex_texts, lay_over
 from clquant.images import decode, moving, picture_files, storage, stores
-from clquant.images.dark_values import warned_once
+from clquant.images.dark_values import DarkRows, warned_once
 from clquant.images.tiff import directories, geo
 from clquant.runtime import FileError, InvalidArgument
 
@@ -56,6 +56,7 @@ _ORIENTATION, _FIRST_TURNED = 0x0112, 5
 ZARR = ".zarr"
 # Larger TIFFs are read by bands.
 MOST_PIXELS_AT_ONCE = 1 << 27
+Change = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -290,37 +291,59 @@ def split(args: argparse.Namespace, pairs: Sequence[Pair]) -> tuple[list[Pair], 
 
 
 def picture(args: argparse.Namespace, source: Source) -> Any:
-    """Open a picture whose rows are read when they are needed, gray with ``--gray``."""
+    """Open a picture whose rows are read when they are needed, changed by ``--range`` and ``--gray``."""
     raster = chosen_bands(source, getattr(args, "bands", None))
     if raster is not None and args.cluster is not None:
         raise InvalidArgument("--bands and --cluster are given; allowed: one of them")
-    is_gray, behind = getattr(args, "gray", False), getattr(args, "background", None)
+    changes: list[tuple[Change, int | None]] = []
+    if (white := getattr(args, "range", None)) is not None:
+        changes.append((partial(_stretched, white=white, shown=source.shown), None))
+    if getattr(args, "gray", False):
+        changes.append((partial(luma, background=getattr(args, "background", None)), 1))
     if args.cluster is not None:
         from clquant.dask.parts import opened as opened_by_workers  # an extra
 
-        spread = opened_by_workers(source.path)
-        spread = spread[:, :, None] if spread.ndim == 2 else spread
-        if not is_gray or spread.shape[2] == 1:
-            return spread
-        gray = partial(luma, background=behind)
-        return spread.map_blocks(gray, chunks=(*spread.chunks[:2], (1,)), meta=np.empty((0, 0, 0), np.uint8))
-    opened: Any = raster if raster is not None or not is_gray else storage.open_path(source.path)
-    if not is_gray and opened is not None:
-        return opened
-    return source.path if opened is None or len(opened.shape) == 2 or opened.shape[2] == 1 else Gray(opened, behind)
+        found: Any = opened_by_workers(source.path)
+        found = found[:, :, None] if found.ndim == 2 else found
+        for change, channels in changes:
+            if channels != found.shape[2]:
+                chunks = found.chunks if channels is None else (*found.chunks[:2], (channels,))
+                found = found.map_blocks(change, chunks=chunks, meta=np.empty((0, 0, 0), _dtype(found, channels)))
+        return found
+    opened: Any = raster if raster is not None or not changes else storage.open_path(source.path)
+    if opened is None:
+        return source.path
+    changed = opened
+    for change, channels in changes:
+        if channels is None or opened.shape[2:] not in ((), (channels,)):
+            changed = Changed(changed, change, channels)
+    return changed if changed is not opened or opened is raster else source.path
 
 
-class Gray:
-    """A lazy picture in gray, over a background."""
+def _dtype(picture: Any, channels: int | None) -> np.dtype[Any]:
+    """Of a picture's values after a change: luma, which alone changes the channels, has 8 bits."""
+    return np.dtype(picture.dtype if channels is None else np.uint8)
 
-    def __init__(self, source: Any, background: Sequence[int] | None) -> None:
-        self._source, self._background = source, background
-        self.shape = (*source.shape[:2], 1)
-        self.dtype, self.ndim = np.dtype(np.uint8), 3
+
+class Changed:
+    """A lazy picture with a change of its values, of `channels` if it changes their number; its place stays."""
+
+    def __init__(self, source: Any, change: Change, channels: int | None) -> None:
+        self._source, self._change = source, change
+        self.shape = tuple(source.shape) if channels is None else (*source.shape[:2], channels)
+        self.dtype, self.ndim = _dtype(source, channels), len(self.shape)
         self.chunks = tuple(getattr(source, "chunks", None) or ())[:2] or None
+        self.place_path = getattr(source, "place_path", None)
+        self._dark = DarkRows()
 
-    def __getitem__(self, where: Any) -> npt.NDArray[np.uint8]:
-        return luma(np.asarray(self._source[where]), self._background)
+    def __getitem__(self, where: Any) -> npt.NDArray[Any]:
+        values = np.asarray(self._source[where])
+        if self.dtype == np.uint8:  # 16 bits are seen here alone
+            rows = where[0] if isinstance(where, tuple) else where
+            first, last, _ = rows.indices(self.shape[0]) if isinstance(rows, slice) else (0, 0, 1)
+            self._dark.note(values)
+            self._dark.passed(first, last, self.shape[0], "a picture")
+        return self._change(values)
 
 
 def luma(pixels: npt.NDArray[Any], background: Sequence[int] | None = None) -> npt.NDArray[np.uint8]:

@@ -92,6 +92,9 @@ def test_many_kinds_of_bands(tmp_path: pathlib.Path, picture: Any) -> None:
     indexed = (picture[..., 0] % 2 + 1).astype(np.uint8)
     assert np.array_equal(read(indexed, table=table), np.uint8([(9, 8, 7), (1, 2, 3)])[indexed - 1])
     assert np.array_equal(read(indexed, table=table, nodata=2)[..., 3], np.where(indexed == 2, 0, 255))
+    signed = picture.astype(np.int16)
+    holes = read(np.where(picture[..., :1] < 9, np.int16(-1), signed), nodata=-1)
+    assert np.array_equal(holes[..., 3], np.where(picture[..., 0] < 9, 0, 255))
     wide = picture.astype(np.uint16) * 257
     assert np.array_equal(read(wide, nodata=0)[..., :3], picture)
     with pytest.raises(clquant.FileError, match=r"it has 2 bands \(gray, undefined\), none.*--bands 1,2,3"):
@@ -259,6 +262,23 @@ def test_a_copy_that_fails_leaves_nothing(
     with pytest.raises(clquant.FileError, match="disk full"):
         predict(picture, [(0, 0, 0)], out=clquant.GeoTiff(tmp_path / "x.tif", cog=True))
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", [["palette", "-k", "8"], ["halftone", "--gray"]])
+def test_values_of_12_bits_are_stretched_where_results_go_by_bands(
+    tmp_path: pathlib.Path, picture: Any, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    values = picture.astype(np.uint16) * 16
+    write(tmp_path / "12.tif", np.minimum(values, 4095))
+    write(tmp_path / "16.tif", ((np.minimum(values, 4095).astype(np.uint32) * 65535 + 2047) // 4095).astype(np.uint16))
+    assert main([*command, "12.tif", "--range", "4095", "-q", "-o", "a.tif"]) == 0
+    assert main([*command, "16.tif", "-q", "-o", "b.tif"]) == 0
+    with rasterio.open("a.tif") as made, rasterio.open("b.tif") as wanted:
+        assert np.array_equal(made.read(), wanted.read())
+        assert made.crs == PLACE["crs"]
+    with pytest.warns(UserWarning, match="no value above 4095"):
+        clquant.PinwheelHalftoner().transform("12.tif")
 
 
 @pytest.mark.filterwarnings("default:band 4")

@@ -92,7 +92,7 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     text = "rounds of annealed training (default: {default})"
     option(parser, "--refine R", text, "everyday learns", made, type=int)
     option(parser, "--gray", "convert pictures to gray first", "everyday")
-    common.add(parser, "background", "bands")
+    common.add(parser, "background", "bands", "range")
     common.add(parser, "seed", default=None, traits="learns")
 
 

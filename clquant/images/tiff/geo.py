@@ -123,7 +123,7 @@ class Raster:
     """
 
     def __init__(self, path: str, bands: Sequence[int] = ()) -> None:
-        self.path = path
+        self.path = self.place_path = path
         self._are_chosen, self._has_warned = bool(bands), False
         self._lock = threading.Lock()  # the reader's thread and the job's may both ask
         try:

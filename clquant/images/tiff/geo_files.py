@@ -111,7 +111,7 @@ NOWHERE = Place({}, None, None, {}, [], cog=False)
 
 def place_of(source: Any) -> Place | None:
     """Read a GeoTIFF's place; None for other sources, and without rasterio."""
-    source = source.path if isinstance(source, geo.Raster) else source
+    source = getattr(source, "place_path", None) or source
     if not isinstance(source, str | os.PathLike) or not geo.is_installed() or not geo.is_geotiff(source):
         return None
     path = os.fsdecode(source)

@@ -78,7 +78,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--crop SIDE", "show only the middle SIDE x SIDE pixels of each", "everyday", type=int)
     text = "write a page with a slider between any two pictures too: an .html file, or a folder for several inputs"
     option(parser, "--html PAGE", text, "everyday")
-    common.add(parser, "background", "bands", "seed", "device", "quiet")
+    common.add(parser, "background", "bands", "seed", "range", "device", "quiet")
 
 
 def run(args: argparse.Namespace) -> int:
