@@ -1,6 +1,6 @@
 """
-A palette by a self-organizing map
-==================================
+A palette by Dekker's NeuQuant
+==============================
 
 `NeuQuantCL` has two maps: Dekker's program of 1994, bit for bit, and a parallel form with less error. The palette is
 a chain of nodes, so that neighbours in it are similar colours.

@@ -1,6 +1,6 @@
 """
-The best look in few colours
-============================
+The best look in 8 colours
+==========================
 
 `SpatialPalette` fits the palette together with its dithering: colours lie farther out than the means of k-means, so
 that mixtures reach all colours of the picture (Puzicha and others, 2000).

@@ -1,6 +1,6 @@
 """
-Where colours are compared
-==========================
+Colours as the eye compares them
+================================
 
 `color_space=` decides what "near" means: 8-bit values, light, or OKLab, which is nearest to the eye.
 """
@@ -17,7 +17,7 @@ shown = {"original": frog}
 for space in ("srgb", "linear", "oklab"):
     shown[f'12 colours, "{space}"'] = clquant.KMeansPalette(12, color_space=space).fit(frog).transform(frog)
 
-figure, axes = plt.subplots(1, 4, figsize=(12, 3), layout="constrained")
+figure, axes = plt.subplots(2, 2, figsize=(9, 8.4), layout="constrained")
 for ax, (label, picture) in zip(axes.flat, shown.items(), strict=True):
     ax.imshow(picture, interpolation="nearest")
     ax.set_title(label)

@@ -1,6 +1,6 @@
 """
-Colours that must be in the palette
-===================================
+A palette that keeps a brand's colours
+======================================
 
 `fixed_colors` stay exactly as given, first in the palette; the others are fitted around them. Here a logo's two
 colours are kept.

@@ -1,6 +1,6 @@
 """
-A sprite with alpha
-===================
+A sprite with a soft edge
+=========================
 
 Transparent pixels stay transparent. Partly transparent edges either get palette entries with alpha, or become opaque
 or transparent.

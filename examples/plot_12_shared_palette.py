@@ -1,20 +1,25 @@
 """
-One palette for many tiles
-==========================
+One palette for all tiles of a map
+==================================
 
 A `ColorHistogram` counts colours exactly and adds up. So a palette learned from parts, in any order or on several
 machines, has the bits of one learned from all pixels at once.
 """
 
+import matplotlib.cbook
+import matplotlib.colors
 import matplotlib.pyplot as plt
 import numpy as np
-import PIL.Image
 
 import clquant
 
-frog = np.asarray(PIL.Image.open("../docs/images/red_eyed_tree_frog.png").convert("RGB").crop((130, 80, 450, 370)))
+with matplotlib.cbook.get_sample_data("jacksboro_fault_dem.npz") as file:  # heights by the US Geological Survey
+    heights = file["elevation"]
+light = matplotlib.colors.LightSource(315, 45)
+land = light.shade(heights, plt.cm.gist_earth, vert_exag=0.05, blend_mode="soft")[..., :3]
+land = np.rint(255 * land).astype(np.uint8)
 
-tiles = [np.ascontiguousarray(frog[y : y + 96, x : x + 96]) for y in (0, 96, 192) for x in (0, 96, 192)]
+tiles = [np.ascontiguousarray(land[y : y + 96, x : x + 96]) for y in (0, 96, 192) for x in (0, 96, 192)]
 total = clquant.ColorHistogram.of(tiles[0])
 for tile in tiles[1:]:
     total = total + clquant.ColorHistogram.of(tile)

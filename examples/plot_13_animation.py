@@ -1,6 +1,6 @@
 """
-Calm and small animations
-=========================
+A smaller animation from a noisy film
+=====================================
 
 `animate` gives all frames one palette, holds pixels that hardly change, and writes only what does. Here a camera's
 noise over a photograph, a terminal's recording in few colours, and the same photograph for e-paper of three colours.

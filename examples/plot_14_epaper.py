@@ -1,25 +1,27 @@
 """
-A picture for e-paper
+A portrait on e-paper
 =====================
 
 `clquant.panel` dithers to the colours that a panel really shows and packs the controller's frame.
 """
 
+import matplotlib.cbook
 import matplotlib.pyplot as plt
 import numpy as np
 import PIL.Image
 
 from clquant.panel import panel
 
-frog = np.asarray(PIL.Image.open("../docs/images/red_eyed_tree_frog.png").convert("RGB").crop((130, 80, 450, 370)))
+with matplotlib.cbook.get_sample_data("grace_hopper.jpg") as file:  # Grace Hopper, US Navy, public domain
+    portrait = np.asarray(PIL.Image.open(file).convert("RGB").crop((110, 10, 430, 300)))
 
-shown = {"original": frog}
+shown = {"original": portrait}
 for name in ("bwr", "spectra6", "acep7"):
     device = panel(name)
-    frame = device.quantize(frog)
+    frame = device.quantize(portrait)
     shown[f"{name}: {len(device.pack(frame))} bytes"] = frame.to_pil()
 
-figure, axes = plt.subplots(1, 4, figsize=(12, 3), layout="constrained")
+figure, axes = plt.subplots(2, 2, figsize=(9, 8.4), layout="constrained")
 for ax, (label, picture) in zip(axes.flat, shown.items(), strict=True):
     ax.imshow(picture, interpolation="nearest")
     ax.set_title(label)

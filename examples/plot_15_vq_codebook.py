@@ -1,6 +1,6 @@
 """
-A VQ codebook, drawn
-====================
+What a VQ codebook looks like
+=============================
 
 `VQCodec` learns blocks of pixels. Each square is one codeword, 4 x 4 RGB pixels; below, the picture through the
 codebook.

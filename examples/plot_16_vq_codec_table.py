@@ -1,6 +1,6 @@
 """
-VQ: the codec paper's tables
-============================
+Bits against quality of a VQ codec
+==================================
 
 Manohar, Hosein, Kieu and Sankar, "On GPU Acceleration of the Vector Quantization Image Compression Algorithm", time
 512 x 512 gray pictures in 4 x 4 blocks and codebooks of 128 to 1024 codewords (tables I to III; NumPy on a Core

@@ -1,6 +1,6 @@
 """
-Halftones of a ramp
-===================
+A ramp in black and white dots
+==============================
 
 Block-interlaced pinwheel error diffusion (Li and Allebach; on GPUs Zhang and others) beside serial Floyd-Steinberg,
 at several block sizes.

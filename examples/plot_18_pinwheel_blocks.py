@@ -1,6 +1,6 @@
 """
-Pinwheel: the paper's block sizes
-=================================
+Halftones in parallel, by block size
+====================================
 
 Zhang and others, "A Parallel Error Diffusion Implementation on a GPU", show a ramp in blocks of 2 x 2 to 14 x 14
 (figure 7; their compiler could not unroll larger blocks) and say that a block of N x N can render N² + 1 tones, so

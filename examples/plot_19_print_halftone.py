@@ -1,19 +1,21 @@
 """
-A halftone for print
-====================
+A portrait in dots of ink
+=========================
 
 One bit per pixel for a printer, four levels for e-paper, and direct binary search, which goes on from the halftone.
 """
 
+import matplotlib.cbook
 import matplotlib.pyplot as plt
 import numpy as np
 import PIL.Image
 
 import clquant
 
-frog = np.asarray(PIL.Image.open("../docs/images/red_eyed_tree_frog.png").convert("RGB").crop((130, 80, 450, 370)))
+with matplotlib.cbook.get_sample_data("grace_hopper.jpg") as file:  # Grace Hopper, US Navy, public domain
+    portrait = np.asarray(PIL.Image.open(file).convert("RGB").crop((110, 10, 430, 300)))
 
-gray = np.asarray(PIL.Image.fromarray(frog).convert("L"))
+gray = np.asarray(PIL.Image.fromarray(portrait).convert("L"))
 shown = {
     "gray": gray,
     "2 levels": clquant.PinwheelHalftoner().transform(gray),

@@ -1,6 +1,6 @@
 """
-Quadtree art
-============
+Mosaic art by a quadtree
+========================
 
 A region that is not uniform is split in four. Every leaf in its mean, with its outline; every tree is made by the
 paper's bottom-up algorithm (Masina and Stedile).

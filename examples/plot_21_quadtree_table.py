@@ -1,6 +1,6 @@
 """
-Quadtrees: the report's table, and thresholds
-=============================================
+A picture in squares, level by level
+====================================
 
 Masina and Stedile, "Parallelizing Quadtree Image Decomposition with mixed approaches", build the complete tree of a
 1024 x 1024 picture, 4 nodes for each of the level above, in 147.8 ms at best (table 1; an NVIDIA V100 and eight

@@ -1,6 +1,6 @@
 """
-k-means as in the tutorial, and with swaps
-==========================================
+Less error than plain k-means
+=============================
 
 The tutorial "K-Means with OpenCL" takes random pixels as centers, assigns, moves, and stops when nothing changes. It
 prints no figures; its kernels are redone here in NumPy. As printed, `recompute_centers` visits the 8 x 8 windows

@@ -1,6 +1,6 @@
 """
-NeuQuant: CuNeuQuant's table, and the sampling factor
-=====================================================
+Fast or exact: how much NeuQuant samples
+========================================
 
 Bottisti, Mendez and Dechev, "CuNeuQuant", table 1: Dekker's program takes 2.961 microseconds per pixel on one core of
 a Core i7, their kernel 0.589 on a GeForce 9800 GTX+: each sample is a group of 256 threads that finds and moves the

@@ -1,6 +1,6 @@
 """
-Palettes of pictures that look painted
-======================================
+Palettes of four skies
+======================
 
 Four skies, made of noise at several scales, and the five dominant colours of each, sorted by lightness.
 """
