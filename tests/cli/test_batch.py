@@ -261,7 +261,7 @@ def test_leaves_as_features(folder):
 
 
 def test_sixel_files_have_the_colours_that_terminals_show(folder):
-    assert main(["palette", "in/a.png", "-k", "5", "--effort", "normal", "-o", "x.six", "-q"]) == 0
+    assert main(["palette", "in/a.png", "-k", "5", "--effort", "normal", "--dither", "none", "-o", "x.six", "-q"]) == 0
     pixels = np.asarray(PIL.Image.open("in/a.png"))
     palette = shown_palette(KMeansPalette(5).fit(pixels).palette_)
     assert np.array_equal(decode((folder / "x.six").read_bytes())[:, :, :3], engine.transform(pixels, palette))

@@ -154,9 +154,29 @@ def test_search_and_spatial_palettes(tmp_path, sample):
 def test_less_effort_takes_fewer_steps(tmp_path, sample, options, parameters):
     source, target = tmp_path / "in.png", tmp_path / "out.png"
     PIL.Image.fromarray(sample[:90, :120]).save(source)
+    options = [*options, "--dither", "none"]
     assert main(["palette", str(source), "-k", "20", *options, "-o", str(target), "--quiet"]) == 0
     expected = KMeansPalette(20, **parameters).fit_transform(sample[:90, :120])
     assert np.array_equal(np.asarray(PIL.Image.open(target).convert("RGB")), expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "engine", "dither"),
+    [
+        ([], KMeansPalette(6), "leaky"),
+        (["--dither", "none"], KMeansPalette(6), None),
+        (["--method", "spatial"], SpatialPalette(6), "search"),
+        (["--mse", "800"], KMeansPalette(6), None),
+    ],
+)
+def test_palette_dithers_unless_a_target_is_named(tmp_path, sample, options, engine, dither):
+    source, target, part = tmp_path / "in.png", tmp_path / "out.png", sample[:90, :120]
+    PIL.Image.fromarray(part).save(source)
+    effort = [] if "spatial" in options else ["--effort", "normal"]
+    assert main(["palette", str(source), "-k", "6", *effort, *options, "-o", str(target), "--quiet"]) == 0
+    fitted = engine.fit_quality(part, max_mse=800) if "--mse" in options else engine.fit(part)
+    with PIL.Image.open(target) as result:
+        assert np.array_equal(np.asarray(result.convert("RGB")), fitted.transform(part, dither))
 
 
 def test_effort_is_for_k_means_alone(tmp_path, sample):

@@ -35,7 +35,8 @@ def folder(tmp_path: pathlib.Path, picture: Any, monkeypatch: pytest.MonkeyPatch
 
 
 def run(*arguments: str) -> int:
-    return cli.main(["palette", "-q", *arguments])
+    undithered = () if "--dither" in arguments else ("--dither", "none")
+    return cli.main(["palette", "-q", *undithered, *arguments])
 
 
 def names(folder: pathlib.Path) -> list[str]:

@@ -23,6 +23,7 @@ from clquant.color.formats.picture_formats import SMALL_DISPLAYS, SOURCES
 from clquant.color.indexed import IndexedImage
 from clquant.color.palette import Palette
 from clquant.dithering.error_filters import FILTERS
+from clquant.dithering.registry import DEFAULT
 from clquant.dithering.threshold_maps import ORDERED
 from clquant.images import storage
 from clquant.images.decode import narrowed
@@ -98,9 +99,8 @@ def _add_learning(group: argparse._ArgumentGroup) -> None:
 
 def _add_drawing(group: argparse._ArgumentGroup) -> None:
     """Declare the options of dithering, alpha and display."""
-    common.add_dither(
-        group, "imitate more colours, such as by blue-noise", "(default: none; search with --method spatial)"
-    )
+    remark = f"(default: {DEFAULT}; search with --method spatial; none with --psnr and --mse)"
+    common.add_dither(group, "imitate more colours, such as by blue-noise", remark, default=DEFAULT)
     option(group, "--strength S", "of ordered dithering and of error filters, 0 to 1 (default: 1)", type=float)
     option(group, "--sharpness S", "of --dither search, 0 to 16: greater is calmer (default: 0.4)", type=float)
     option(group, "--serpentine", "error filters: every other row from right to left")
@@ -216,9 +216,11 @@ def ditherer(args: argparse.Namespace) -> Any:
         return clquant.ErrorDiffusion(args.dither, strength, args.serpentine, error_space=space)
     if args.sharpness is not None:
         return clquant.SearchDither(sharpness=args.sharpness)
-    if args.method == "spatial" and "dither" not in args.typed:
+    if "dither" in args.typed:
+        return args.dither
+    if args.method == "spatial":
         return "search"
-    return args.dither
+    return None if common.is_given(args, "psnr") or common.is_given(args, "mse") else args.dither
 
 
 def engine_class(method: str) -> Any:
