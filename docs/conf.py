@@ -97,5 +97,11 @@ def write_compare_page(app: Any, failure: Exception | None) -> None:
             raise RuntimeError("clquant compare failed")
 
 
+def link_pages(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Make the pages that docstrings name by their files links."""
+    lines[:] = [re.sub(r"docs/([\w/-]+)\.md", r":doc:`/\1`", line) for line in lines]
+
+
 def setup(app: Any) -> None:
+    app.connect("autodoc-process-docstring", link_pages)
     app.connect("build-finished", write_compare_page)
