@@ -97,11 +97,12 @@ def write_compare_page(app: Any, failure: Exception | None) -> None:
             raise RuntimeError("clquant compare failed")
 
 
-def link_pages(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
-    """Make the pages that docstrings name by their files links."""
+def link_pages(*about_and_lines: Any) -> None:
+    """Make the pages that a docstring names by their files links, when all else is done with its lines, the last argument."""
+    lines = about_and_lines[-1]
     lines[:] = [re.sub(r"docs/([\w/-]+)\.md", r":doc:`/\1`", line) for line in lines]
 
 
 def setup(app: Any) -> None:
-    app.connect("autodoc-process-docstring", link_pages)
+    app.connect("autodoc-process-docstring", link_pages, priority=900)
     app.connect("build-finished", write_compare_page)
