@@ -98,7 +98,7 @@ def write_compare_page(app: Any, failure: Exception | None) -> None:
 
 
 def link_pages(*about_and_lines: Any) -> None:
-    """Make the pages that a docstring names by their files links, when all else is done with its lines, the last argument."""
+    """Make the pages that a docstring names by their files links; the last argument has its lines."""
     lines = about_and_lines[-1]
     lines[:] = [re.sub(r"docs/([\w/-]+)\.md", r":doc:`/\1`", line) for line in lines]
 
