@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,12 +62,12 @@ class Picture:
         """Whether the pixels are on a device already, so that results stay there."""
         return self.device_array is not None
 
-    @property
+    @functools.cached_property
     def pixels(self) -> int:
         """Height times width."""
         return self.height * self.width
 
-    @property
+    @functools.cached_property
     def bits(self) -> int:
         """8 or 16, of a value."""
         if self.store is not None:
@@ -79,7 +80,7 @@ class Picture:
         """uint8 or uint16, of a value."""
         return np.uint16 if self.bits == 16 else np.uint8
 
-    @property
+    @functools.cached_property
     def pixel_bytes(self) -> int:
         """Channels times bytes of a value."""
         return self.channels * self.bits // 8

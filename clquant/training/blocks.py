@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +33,7 @@ class BlockShape:
     channels: int
     bits: int = 8
 
-    @property
+    @functools.cached_property
     def components(self) -> int:
         """Numbers of a block, K: at most 2048."""
         return self.rows * self.columns * self.channels
@@ -42,7 +43,7 @@ class BlockShape:
         """Words of four components that hold a block."""
         return -(-self.components // 4)
 
-    @property
+    @functools.cached_property
     def is_deep(self) -> bool:
         """Whether components take two bytes."""
         return self.bits > 8
@@ -52,12 +53,12 @@ class BlockShape:
         """The largest component."""
         return (1 << self.bits) - 1
 
-    @property
+    @functools.cached_property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of components."""
         return np.dtype(np.uint16 if self.is_deep else np.uint8)
 
-    @property
+    @functools.cached_property
     def nbytes(self) -> int:
         """Bytes of a block."""
         return self.components * self.dtype.itemsize

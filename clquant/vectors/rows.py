@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -45,17 +46,17 @@ class RowSource(Source):
     source: Any
     is_stored: bool = False  # read from a store, a portion at a time
 
-    @property
+    @functools.cached_property
     def count(self) -> int:
         """Rows, n."""
         return int(self.source.shape[0])
 
-    @property
+    @functools.cached_property
     def components(self) -> int:
         """Numbers of a row, d."""
         return int(self.source.shape[1])
 
-    @property
+    @functools.cached_property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the numbers, in the machine's order of bytes."""
         dtype: np.dtype[Any] = np.dtype(self.source.dtype).newbyteorder("=")
@@ -66,7 +67,7 @@ class RowSource(Source):
         """Bytes of a row."""
         return self.components * self.dtype.itemsize
 
-    @property
+    @functools.cached_property
     def is_on_device(self) -> bool:
         """Whether the rows are a device array."""
         return isinstance(self.source, Array)

@@ -75,7 +75,7 @@ class Scope:
         for buffer in self._buffers:
             buffer.release()
         if kind is not None and issubclass(kind, DeviceMemoryError):
-            BUFFER_POOL.clear()  # some drivers find memory short only at its first use, too late for `_allocate_anew`
+            BUFFER_POOL.clear()  # some drivers find memory short only at its first use, too late for `empty`
         self._buffers.clear()
         self._recyclable.clear()
         self._uploads.clear()
@@ -120,38 +120,39 @@ class Scope:
         self._buffers.append(buffer)
         return buffer
 
-    def empty(self, nbytes: int) -> cl.Buffer:
-        """Allocate an uninitialized buffer of at least `nbytes` bytes (one byte if `nbytes` is 0)."""
-        return self._empty(nbytes, False)
+    def empty(self, nbytes: int, idle: bool = False) -> cl.Buffer:
+        """Allocate an uninitialized buffer of at least `nbytes` bytes (one byte if `nbytes` is 0).
+
+        idle: one that other queues may write to at once.
+        """
+        wanted = max(int(nbytes), 1)
+        small = wanted < SMALLEST_KEPT and self._limits.unified_memory
+        if not small and wanted <= self._limits.max_alloc:
+            wanted = min(BufferPool.rounded(wanted), self._limits.max_alloc)
+        buffer = None if small else BUFFER_POOL.take(self._queue, wanted, idle)
+        if buffer is None:
+            try:
+                buffer = self._allocate(cl.mem_flags.READ_WRITE, wanted)
+            except DeviceMemoryError:
+                if wanted > self._limits.max_alloc:
+                    raise
+                buffer = self._allocate_after_release(wanted)
+        if small:
+            self._buffers.append(buffer)
+        else:
+            self._recyclable.append((buffer, wanted))
+        return buffer
 
     def room_for(self, array: npt.NDArray[Any]) -> cl.Buffer:
         """Allocate a buffer that an array, or bands of it, may be copied to by `begin_upload`."""
-        return self._empty(array.nbytes, not sent_in_turn(array.nbytes, self._limits))
+        return self.empty(array.nbytes, not sent_in_turn(array.nbytes, self._limits))
 
-    def _empty(self, nbytes: int, idle: bool) -> cl.Buffer:
-        """Allocate a buffer; with `idle` one that other queues may write to at once."""
-        wanted = max(int(nbytes), 1)
-        if wanted < SMALLEST_KEPT and self._limits.unified_memory:
-            buffer = self._allocate_anew(wanted)
-            self._buffers.append(buffer)
-            return buffer
-        if wanted <= self._limits.max_alloc:
-            wanted = min(BufferPool.rounded(wanted), self._limits.max_alloc)
-        kept = BUFFER_POOL.take(self._queue, wanted, idle)
-        buffer = self._allocate_anew(wanted) if kept is None else kept
-        self._recyclable.append((buffer, wanted))
-        return buffer
-
-    def _allocate_anew(self, nbytes: int) -> cl.Buffer:
-        try:
-            return self._allocate(cl.mem_flags.READ_WRITE, nbytes)
-        except DeviceMemoryError:
-            if nbytes > self._limits.max_alloc:
-                raise
-            with device_errors("waiting for memory"):
-                self._queue.finish()  # what is released is free only when its last use is over
-            BUFFER_POOL.clear()
-            return self._allocate(cl.mem_flags.READ_WRITE, nbytes)
+    def _allocate_after_release(self, nbytes: int) -> cl.Buffer:
+        """Allocate when the last use of what is released is over."""
+        with device_errors("waiting for memory"):
+            self._queue.finish()
+        BUFFER_POOL.clear()
+        return self._allocate(cl.mem_flags.READ_WRITE, nbytes)
 
     def zeros(self, nbytes: int) -> cl.Buffer:
         """Allocate a buffer of zero bytes."""
