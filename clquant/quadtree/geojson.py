@@ -69,7 +69,8 @@ def features(
             means = some["mean"][part].reshape(-1, some["mean"][0].size).tolist()
             for ring, size, mean in zip(rings[part].tolist(), sizes[part].tolist(), means, strict=True):
                 own = {f"mean_{i}": value for i, value in enumerate(mean, 1)} if flat else {"mean": mean}
-                yield {"type": "Feature", "geometry": _geometry(ring, crs), "properties": {"size": size, **own}}
+                polygon = {"type": "Polygon", "coordinates": [ring]} if crs is None else _polygon_on_earth(ring)
+                yield {"type": "Feature", "geometry": polygon, "properties": {"size": size, **own}}
 
 
 def texts(found: Iterator[dict[str, Any]]) -> Iterator[str]:
@@ -90,10 +91,10 @@ def _on_earth(crs: Any, x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) 
     return rings
 
 
-def _geometry(ring: list[list[float]], crs: Any) -> dict[str, Any]:
+def _polygon_on_earth(ring: list[list[float]]) -> dict[str, Any]:
     """A polygon of one ring; two on either side of 180 degrees of longitude, if it goes over them (RFC 7946, 3.1.9)."""
     west, east = min(x for x, _ in ring), max(x for x, _ in ring)
-    if crs is None or (west >= -HALF_TURN and east <= HALF_TURN and east - west <= HALF_TURN):
+    if west >= -HALF_TURN and east <= HALF_TURN and east - west <= HALF_TURN:
         return {"type": "Polygon", "coordinates": [ring]}
     is_torn = east - west > HALF_TURN  # some corners beyond 180 degrees have got negative longitudes
     limit = 0 if is_torn else HALF_TURN if west < -HALF_TURN else -HALF_TURN
