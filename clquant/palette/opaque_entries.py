@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.color.spaces import Space
+from clquant.palette.host_clusters import nearest_centers, sum_clusters
 
 Colors = npt.NDArray[np.uint8]
 Points = npt.NDArray[np.integer]
@@ -23,8 +24,7 @@ def settle_opaque(
     free = np.arange(len(colors)) >= pinned
     if not is_opaque.any() or not free.any():
         return colors
-    given, centers = points.astype(np.float64), space.coordinates(colors).astype(np.float64)
-    labels = ((centers**2).sum(axis=1) - 2 * (given @ centers.T)).argmin(axis=1)
+    labels = nearest_centers(points, space.coordinates(colors))
     total = np.bincount(labels, weights, len(colors))
     opaque = np.bincount(labels, weights * is_opaque, len(colors))
     settled: Colors = colors.copy()
@@ -32,8 +32,8 @@ def settle_opaque(
     if not (settled[:, 3] == 255).any():
         settled[np.where(free, opaque, -1).argmax(), 3] = 255
     soft = free & (opaque > 0) & (settled[:, 3] < 255)
-    for entry in np.flatnonzero(soft):
-        own = (labels == entry) & ~is_opaque
-        sums, times = weights[own] @ points[own].astype(np.int64), int(weights[own].sum())
-        settled[entry] = space.colors(((2 * sums + times) // (2 * times))[None])[0]
+    if soft.any():
+        own = soft[labels] & ~is_opaque
+        times, sums = sum_clusters(points[own], weights[own], labels[own], len(colors))
+        settled[soft] = space.colors((2 * sums[soft] + times[soft, None]) // (2 * times[soft, None]))
     return settled
