@@ -4,8 +4,6 @@
  */
 #define COLUMNS (K + 1)
 #define WIDE (WEIGHTED || DEEP) /* whether sums of a piece may exceed 32 bits */
-#define LOW_BITS (DEEP ? 14 : 10)
-#define LOW(sum) ((uint)(sum) & ((1u << LOW_BITS) - 1))
 #if WIDE
 typedef ulong wide_t;
 #else
@@ -23,10 +21,10 @@ typedef uint sum_t;
 /* Every work-item adds a stretch of the blocks to a table of its own, without atomics.
  *
  * NDRange: 1-D, `parts` work-items, any group. share: blocks per work-item. blocks: count x K. indices: count ushort.
- * weights: count ushort (unused without WEIGHTED). sums: added to.
+ * weights: count uint (unused without WEIGHTED). sums: added to.
  */
 __kernel void vq_accumulate_parts(__global const value_t *blocks, __global const ushort *indices, const uint count,
-                                  __global const ushort *weights, __global sum_t *sums, const uint share,
+                                  __global const uint *weights, __global sum_t *sums, const uint share,
                                   const uint capacity)
 {
     const uint part = get_global_id(0);
@@ -36,7 +34,7 @@ __kernel void vq_accumulate_parts(__global const value_t *blocks, __global const
         __global sum_t *row = table + (size_t)indices[which] * COLUMNS;
         const uint weight = block_weight(weights, which);
         for (uint k = 0; k < K; ++k)
-            row[k] += block[k] * weight;
+            row[k] += (wide_t)block[k] * weight;
         row[K] += weight;
     }
 }
@@ -51,8 +49,8 @@ __kernel void vq_accumulate_parts(__global const value_t *blocks, __global const
 inline void add_sum(__global uint *sums, size_t place, size_t high, wide_t sum)
 {
 #if WIDE
-    atomic_add(&sums[place], LOW(sum));
-    atomic_add(&sums[high + place], (uint)(sum >> LOW_BITS));
+    const uint low = (uint)sum, before = atomic_add(&sums[place], low);
+    atomic_add(&sums[high + place], (uint)(sum >> 32) + (before + low < before));
 #else
     atomic_add(&sums[place], sum);
 #endif
@@ -73,13 +71,13 @@ inline void add_sums(__global uint *sums, uint codeword, size_t high, uint w, co
  * depend on it.
  *
  * NDRange: 1-D, groups of any size, each for `each` blocks per work-item. indices: count ushort. count: at most 2^22,
- * so that sums of bytes stay below 2^30; with DEEP 2^18. WIDE sums are added as a low half of LOW_BITS bits and a high
- * half: those of all blocks, below 2^42 or with DEEP 2^46, stay below 2^32 either way. sums: added to. bins: capacity,
+ * so that sums of bytes stay below 2^30. WIDE sums are added as a low half of 32 bits, whose carries go to a high half. sums:
+ * added to. bins: capacity,
  * or 0 for blocks that are not sorted. Local memory: own, `bins` uint; ranks, a ushort per block of a group; order, a
  * uint per block; room, a ulong per work-item.
  */
 __kernel void vq_accumulate(__global const value_t *blocks, __global const ushort *indices, const uint count,
-                            __global const ushort *weights, __global uint *sums, const uint capacity, const uint each,
+                            __global const uint *weights, __global uint *sums, const uint capacity, const uint each,
                             const uint bins, __local uint *own, __local ushort *ranks, __local uint *order,
                             __local ulong *room)
 {
@@ -133,10 +131,10 @@ __kernel void vq_accumulate(__global const value_t *blocks, __global const ushor
                     codeword = label[u];
                     sum[0] = sum[1] = sum[2] = sum[3] = total = 0;
                 }
-                sum[0] += values[u].x * weight[u];
-                sum[1] += values[u].y * weight[u];
-                sum[2] += values[u].z * weight[u];
-                sum[3] += values[u].w * weight[u];
+                sum[0] += (wide_t)values[u].x * weight[u];
+                sum[1] += (wide_t)values[u].y * weight[u];
+                sum[2] += (wide_t)values[u].z * weight[u];
+                sum[3] += (wide_t)values[u].w * weight[u];
                 total += weight[u];
             }
         }

@@ -4,7 +4,7 @@
  * repeat its last row and column. A block has K = P*Q*C components, padded with zeros to WORDS = ceil(K / 4) words,
  * each in the order of memory (component 4w is the first one).
  * ALIGNED promises that Q*C and width*C are multiples of 4 and width is a multiple of Q, so that words can be read
- * whole. DEEP: components have 16 bits, else 8. WEIGHTED, of training: blocks carry weights of 0..4095, else they weigh 1.
+ * whole. DEEP: components have 16 bits, else 8. WEIGHTED, of training: blocks carry weights of 0..2^30, else they weigh 1.
  */
 #if DEEP
 typedef ushort value_t;
@@ -71,7 +71,7 @@ inline values_t row_word(__global const value_t *blocks, size_t which, uint w)
 #endif
 }
 
-inline uint block_weight(__global const ushort *weights, size_t which)
+inline uint block_weight(__global const uint *weights, size_t which)
 {
 #if WEIGHTED
     return weights[which];

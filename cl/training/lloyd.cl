@@ -2,7 +2,7 @@
  * codewords, with the noise of stochastic relaxation (Zeger, Vaisey and Gersho, "Globally optimal vector quantizer
  * design by stochastic relaxation", 1992). No step needs the host: what it finds stays on the device.
  *
- * Blocks are rows of K components of at most LARGEST in pieces of at most 2^22, or 2^18 with DEEP. Weights W of all
+ * Blocks are rows of K components of at most LARGEST in pieces of at most 2^22. Weights W of all
  * blocks and squared errors are bounded by the host: LARGEST^2 K W < 2^63. So sums of weighted components times 256,
  * and the errors, are exact in 64 bits.
  *
@@ -33,7 +33,7 @@ inline ulong take_sum(__global sum_t *sums, size_t place, uint capacity, uint pa
         total += sum[0];
         sum[0] = 0;
 #if HALVES == 2
-        total += (ulong)sum[high] << LOW_BITS;
+        total += (ulong)sum[high] << 32;
         sum[high] = 0;
 #endif
     }
@@ -151,7 +151,7 @@ inline uint level_of(ulong error)
  * NDRange: 1-D, count work-items rounded up to whole groups of any size. worst: level << 22 | 2^22 - 1 - block.
  */
 __kernel void vq_worst(__global const value_t *blocks, __global const ushort *indices, const uint count,
-                       __global const ushort *weights, const uint piece, __global const value_t *codebook,
+                       __global const uint *weights, const uint piece, __global const value_t *codebook,
                        __global const ulong *state, __global uint *worst, const uint capacity)
 {
     const uint which = get_global_id(0);
@@ -267,7 +267,7 @@ __kernel void vq_repair(__global const value_t *blocks, const uint piece, __glob
  * NDRange: 1-D, any number of work-items, n of them, each for every n-th block. squares: a ulong per work-item of all
  * pieces, written from `first` on.
  */
-__kernel void vq_squares(__global const value_t *blocks, const uint count, __global const ushort *weights,
+__kernel void vq_squares(__global const value_t *blocks, const uint count, __global const uint *weights,
                          __global ulong *squares, const uint first)
 {
     ulong total = 0;

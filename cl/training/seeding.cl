@@ -19,7 +19,7 @@
  * indices: count ushort, each block's nearest of the newest codewords, which are those from `first` on. mode: EQUAL
  * (all distances are 1), ANEW or LOWER. nearest: count squares_t. totals: ulong, written from `run0` on.
  */
-__kernel void vq_seed_distances(__global const value_t *blocks, const uint count, __global const ushort *weights,
+__kernel void vq_seed_distances(__global const value_t *blocks, const uint count, __global const uint *weights,
                                 __global const value_t *codebook, const uint first, __global const ushort *indices,
                                 const uint mode, __global squares_t *nearest, __global ulong *totals, const uint run0)
 {
@@ -70,7 +70,7 @@ __kernel void vq_seed_scan(__global ulong *totals, const uint runs, __local ulon
  * the piece from run0 to run1. codebook: `made` codewords are there, `number` are drawn; where all distances are 0, the
  * first codeword again.
  */
-__kernel void vq_seed_draw(__global const value_t *blocks, const uint count, __global const ushort *weights,
+__kernel void vq_seed_draw(__global const value_t *blocks, const uint count, __global const uint *weights,
                            __global const squares_t *nearest, __global const ulong *totals, const uint run0,
                            const uint run1, const uint runs, const uint2 key, const uint made, const uint number,
                            __global value_t *codebook)

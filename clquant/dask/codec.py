@@ -45,7 +45,7 @@ def fit_codebook(
     shapes = [shape or next(unknown) for *_, shape in bands]
     shape = block_shape(block, {(*shape, 1)[2] for shape in shapes})
     tables = [shape.table_shape(*size[:2]) for size in shapes]
-    weights = training.check_weights(sample_weight, tables)
+    weights = training.check_weights(sample_weight, tables, shape.components)
     made: list[Any] = []
     counts: list[int] = []
     for i, (own, high, _) in enumerate(bands):

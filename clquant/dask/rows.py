@@ -21,7 +21,7 @@ from clquant.training import training
 from clquant.training.blocks import Weights
 from clquant.training.shares import Band, Share, Sums
 from clquant.vectors.fit import Words
-from clquant.vectors.fixed_point import FixedPoint, source_ends
+from clquant.vectors.fixed_point import Ends, FixedPoint, source_ends
 from clquant.vectors.rows import Make, RowSource, check_rows, checked
 
 
@@ -68,8 +68,8 @@ class SpreadRows:
     def __init__(self, source: RowSource, queue: QueueLike) -> None:
         self._source, self._queue = source, queue
 
-    def ends(self) -> tuple[float, float]:
-        """The least and the largest number; raises where one is not finite."""
+    def ends(self) -> Ends:
+        """The least and the largest number of each column; raises where one is not finite."""
         return source_ends(self._source)
 
     def train(
@@ -94,8 +94,8 @@ class SpreadRows:
         """Squared distances of each row to each codeword."""
         return self._source.map(_light(model).transform, len(words), np.float64)
 
-    def error(self, model: Any, _: FixedPoint, __: Words, weights: Weights) -> int:
-        """The weighted sum of squared distances to the nearest codewords, in squares of the scale."""
+    def error(self, model: Any, _: FixedPoint, __: Words, weights: Weights, ___: Any = None) -> int:
+        """The weighted sum of squared distances to the nearest codewords; see `squared_error`."""
         return sum(self._source.each(functools.partial(_error, _light(model)), weights))
 
     def _shares(self, fixed: FixedPoint, weights: Weights) -> list[Any]:
@@ -105,7 +105,7 @@ class SpreadRows:
 def _light(model: Any) -> Any:
     """A quantizer without what belongs to the rows of its fit, and without a queue."""
     made = copy.copy(model).set_params(queue=None)
-    for name in ("labels_", "_totals"):
+    for name in ("labels_", "_batches"):
         made.__dict__.pop(name, None)
     return made
 

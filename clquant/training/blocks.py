@@ -17,7 +17,7 @@ MAX_PIXELS = 256
 
 Rows = npt.NDArray[np.integer[Any]]  # (count, K), blocks or codewords
 Codebook = npt.NDArray[np.uint8]  # (N, K), or (N, p, q) or (N, p, q, C)
-Weights = npt.NDArray[np.uint16] | None  # of each block
+Weights = npt.NDArray[np.uint32] | None  # of each block
 Places = npt.NDArray[np.int64]  # numbers of blocks
 Key = npt.NDArray[np.uint32]  # of random numbers, by `seed_key`
 

@@ -3,21 +3,51 @@
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from clquant.flow import PictureSource
 from clquant.images import Picture
 from clquant.runtime import Buffer, InvalidArgument, Scope, Session, philox4x32, seed_key
 from clquant.training.blocks import BlockShape, Places, Rows, Weights
 
-MAX_WEIGHT = 4095
-MAX_PIECE, MAX_DEEP_PIECE = 1 << 22, 1 << 18  # blocks; keep 32-bit sums of cl/training/accumulate.h exact
+MAX_WEIGHT = 1 << 30
+MAX_PIECE = 1 << 22  # blocks; keeps 32-bit sums of cl/training/accumulate.h exact
+_ERROR_BITS, _LEAST_WEIGHTED_BITS = 63, 10  # of the sum of all squared errors; of numbers beside weights
 _SAMPLING = 3  # purpose of random numbers
+
+
+def whole_weights(values: npt.NDArray[np.float64], components: int, bits: int) -> tuple[Weights, float]:
+    """Weights as whole numbers of at most 2^30, and what 1 stands for; None if all weights are equal.
+
+    The unit is a power of two: the least one, or 1 for whole weights. It grows while sums of squared errors of numbers
+    of `bits` do not fit, up to 2^-12 of the largest weight and 2^-4 of the least one above 0, and further where numbers
+    had less than 10 bits. No weight above 0 becomes 0.
+    """
+    largest, least = float(values.max()), float(values[values > 0].min())
+    if bool((values == largest).all()):
+        return None, largest
+    exponent = math.frexp(largest)[1] - MAX_WEIGHT.bit_length() + 1
+    if bool((values == np.floor(values)).all()):
+        exponent = max(exponent, 0)
+    bound = math.ldexp(min(largest / 256, least), -4)
+    while True:
+        whole = np.maximum(np.rint(np.ldexp(values, -exponent)), values > 0)
+        left = number_bits(int(whole.sum()), components)
+        if left >= bits or (left >= _LEAST_WEIGHTED_BITS and math.ldexp(1.0, exponent) >= bound):
+            return whole.astype(np.uint32), math.ldexp(1.0, exponent)
+        exponent += 1
+
+
+def number_bits(mass: int, components: int) -> int:
+    """Bits of numbers that sums of squared errors leave, of blocks whose weights add up to `mass`."""
+    return (_ERROR_BITS - (mass * components).bit_length()) // 2
 
 
 def sample_places(count: int, weights: Weights, size: int, stage: int, seed: int) -> Places | None:
@@ -39,7 +69,7 @@ class BlockRun:
     """Up to `MAX_PIECE` blocks on the device."""
 
     blocks: Buffer  # rows of K bytes
-    weights: Buffer  # a uint16 per block; unused if blocks have none
+    weights: Buffer  # a uint32 per block; unused if blocks have none
     indices: Buffer  # a uint16 per block, the codeword that a search gives it
     capacity: int  # blocks there is room for
     count: int = 0  # blocks that are there
@@ -55,10 +85,10 @@ class Blocks(abc.ABC):
 
     def __init__(self, shape: BlockShape, count: int, weights: Weights) -> None:
         # Errors, and the sums of squares they are made from, are unsigned 64-bit numbers on the device.
-        most = (1 << 63) // (shape.largest**2 * shape.components * (1 if weights is None else MAX_WEIGHT))
-        if count > most:
-            raise InvalidArgument(f"there are {count} blocks or rows; allowed: at most {most} of this shape")
         self.shape, self.count, self.weights = shape, count, weights
+        most = (1 << 63) // (shape.largest**2 * shape.components)
+        if self.total_weight > most:
+            raise InvalidArgument(f"there are {count} blocks or rows; allowed: a weight of at most {most} together")
 
     @property
     def total_weight(self) -> int:
@@ -99,14 +129,13 @@ class BlockSet(Blocks):
     def __init__(self, session: Session, scope: Scope, shape: BlockShape, count: int, weights: Weights) -> None:
         super().__init__(shape, count, weights)
         self._session = session
-        most = MAX_DEEP_PIECE if shape.is_deep and weights is not None else MAX_PIECE
-        self._most = max(1, min(most, session.limits.max_alloc // max(shape.nbytes, 8)))
+        self._most = max(1, min(MAX_PIECE, session.limits.max_alloc // max(shape.nbytes, 8)))
         self.pieces: list[BlockRun] = []
         for first in range(0, count, self._most):
             capacity = min(self._most, count - first)
-            own = scope.empty(2 * capacity if weights is not None else 2)
+            own = scope.empty(4 * capacity if weights is not None else 4)
             if weights is not None:
-                session.write(own, weights[first : first + capacity])
+                session.write(own, weights[first : first + capacity].astype(np.uint32, copy=False))
             blocks, indices = scope.empty(capacity * shape.nbytes), scope.empty(2 * capacity)
             self.pieces.append(BlockRun(blocks, own, indices, capacity))
 

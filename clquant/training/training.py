@@ -16,7 +16,7 @@ import numpy.typing as npt
 from clquant import params
 from clquant.runtime import InvalidArgument, InvalidType, Progress, Scope, Session, seed_key
 from clquant.training.blocks import Rows, Weights
-from clquant.training.blockset import MAX_WEIGHT, BlockSet
+from clquant.training.blockset import BlockSet, whole_weights
 from clquant.training.lloyd import Lloyd, Motion
 from clquant.training.schedule import BLOCKS, LAST_STEPS, Rule, Schedule
 from clquant.training.search import Codewords
@@ -42,15 +42,17 @@ class Plan:
 
 @dataclass(frozen=True)
 class Trained:
-    """A codebook (N, K), its mean squared error per component, and the Lloyd steps it took."""
+    """A codebook (N, K), what it makes of the blocks, and the Lloyd steps it took."""
 
     codebook: Rows
-    mse: float
+    error: int  # weighted, of all blocks
+    mse: float  # per component
     n_iter: int
+    totals: npt.NDArray[np.uint64]  # (N, K + 1), sums of each codeword's blocks; the last column has their weights
 
 
-def check_weights(sample_weight: Any, tables: Sequence[tuple[int, int]]) -> Weights:
-    """Weights as a person gave them, as whole numbers 0..4095 per block, those of all pictures in a row."""
+def check_weights(sample_weight: Any, tables: Sequence[tuple[int, int]], components: int) -> Weights:
+    """Weights as a person gave them, as whole numbers per block, those of all pictures in a row."""
     if sample_weight is None:
         return None
     several = isinstance(sample_weight, list | tuple) or (isinstance(sample_weight, np.ndarray) and sample_weight.ndim)
@@ -68,11 +70,9 @@ def check_weights(sample_weight: Any, tables: Sequence[tuple[int, int]]) -> Weig
             raise InvalidArgument(f"{name} holds negative or infinite weights; allowed: finite numbers of at least 0")
         weights.append(np.broadcast_to(values, table).ravel())
     flat = np.concatenate(weights)
-    largest = flat.max()
-    if largest == 0:
+    if flat.max() == 0:
         raise InvalidArgument("sample_weight is zero everywhere; allowed: at least one positive weight")
-    whole: npt.NDArray[np.uint16] = np.floor(flat / largest * MAX_WEIGHT + 0.5).astype(np.uint16)
-    return whole
+    return whole_weights(flat, components, 8)[0]
 
 
 def train(session: Session, blocks: BlockSet | SharedBlocks, plans: Sequence[Plan], progress: Progress) -> Trained:
@@ -82,7 +82,7 @@ def train(session: Session, blocks: BlockSet | SharedBlocks, plans: Sequence[Pla
         with session.scope() as scope:
             own = progress.part(sum(parts[:number]), sum(parts))
             found.append(_trained(session, scope, blocks, plan, own))
-    return min(found, key=lambda trained: trained.mse)
+    return min(found, key=lambda trained: trained.error)
 
 
 def _trained(
@@ -95,7 +95,7 @@ def _trained(
         progress.report(total, total)
         rows = blocks.read()
         repeated = np.repeat(rows[:1], plan.size - blocks.count, axis=0)
-        return Trained(_in_order(np.concatenate([rows, repeated])), 0.0, 0)
+        return _trained_of(blocks, np.concatenate([rows, repeated]), 0, _totals_of(rows, blocks.weights, plan.size), 0)
     training = _Training(session, scope, blocks, plan)
     training.start()
     training.report(progress, 1)
@@ -104,14 +104,14 @@ def _trained(
         training.report(progress, 2 + turn)
     has_plain = plan.rule.beside_plain and plan.refine > 0
     training.steps += training.whole().run(plan.max_iter, training.reporter(progress, 0, 2 if has_plain else 1))
-    codebook, error, done = training.words.read(), training.whole().error(), training.steps
+    found, done = training.result(), training.steps
     if has_plain:
         with session.scope() as inner:
             plain = _Training(session, inner, blocks, replace(plan, refine=0))
-            codebook, error = plain.below(error, training.reporter(progress, 1, 2)) or (codebook, error)
+            found = plain.below(found[1], training.reporter(progress, 1, 2)) or found
             done += plain.steps
     progress.report(total, total)
-    return Trained(_in_order(codebook), error / (blocks.total_weight * blocks.shape.components), done)
+    return _trained_of(blocks, *found, done)
 
 
 def _parts(plan: Plan) -> int:
@@ -119,9 +119,21 @@ def _parts(plan: Plan) -> int:
     return 1 + plan.refine + _LAST_PARTS
 
 
-def _in_order(codebook: Rows) -> Rows:
+def _trained_of(
+    blocks: BlockSet | SharedBlocks, codebook: Rows, error: int, totals: npt.NDArray[np.uint64], steps: int
+) -> Trained:
     """Sort codewords by their sums, then by their components."""
-    return codebook[np.lexsort((*codebook.T[::-1], codebook.sum(1, dtype=np.int64)))]
+    order = np.lexsort((*codebook.T[::-1], codebook.sum(1, dtype=np.int64)))
+    mse = error / (blocks.total_weight * blocks.shape.components)
+    return Trained(codebook[order], error, mse, steps, totals[order])
+
+
+def _totals_of(rows: Rows, weights: Weights, size: int) -> npt.NDArray[np.uint64]:
+    """Sums of blocks each of which is a codeword, and their weights; the further codewords have none."""
+    totals = np.zeros((size, rows.shape[1] + 1), np.uint64)
+    totals[: len(rows), -1] = 1 if weights is None else weights
+    totals[: len(rows), :-1] = rows * totals[: len(rows), -1:]
+    return totals
 
 
 class _Training:
@@ -207,8 +219,13 @@ class _Training:
             return [self._blocks], self._schedule.late_steps
         return [self._first if tenths < 5 or self._in_turn else self._second], self._schedule.early_steps
 
-    def below(self, bound: int, report: Callable[[int], None]) -> tuple[Rows, int] | None:
-        """Plain training and its error, if that is below a bound; given up when its steps gain too little for that."""
+    def result(self) -> tuple[Rows, int, npt.NDArray[np.uint64]]:
+        """The codebook, its error, and the sums of its blocks."""
+        error = self.whole().error()
+        return self.words.read(), error, self.whole().read_totals()
+
+    def below(self, bound: int, report: Callable[[int], None]) -> tuple[Rows, int, npt.NDArray[np.uint64]] | None:
+        """The result of plain training, if its error is below a bound; given up when steps gain too little for that."""
         self.start()
         lloyd, before = self.whole(), 0
         for made in range(self._plan.max_iter):
@@ -221,5 +238,5 @@ class _Training:
             if made > 0 and error - left * (before - error) > bound:
                 return None
             before = error
-        codebook, error = self.words.read(), lloyd.error()
-        return (codebook, error) if error < bound else None
+        found = self.result()
+        return found if found[1] < bound else None

@@ -114,7 +114,7 @@ class RowQuantizer(Estimator, abc.ABC):
         Returns
         -------
         float
-            Of whole numbers as `inertia_` is, so the same however rows are cut into portions.
+            In integers as `inertia_` is, so the same however rows are cut into portions.
 
         Raises
         ------

@@ -170,15 +170,15 @@ class CodeQuantizer(RowQuantizer):
     def _learn(self, parts: list[VectorQuantizer], source: RowSource) -> None:
         """Keep what was trained; labels are not kept."""
         for part in parts:
-            del part.labels_
+            del part.labels_, part._batches
         self._parts, self.n_features_in_ = parts, source.components
         self._dtype = decoded_dtype(source.dtype)
         self.n_iter_ = max(part.n_iter_ for part in parts)
 
     def _state(self) -> tuple[State, Arrays]:
-        parts = [part._state() for part in self._parts]
+        parts = [(part._plain_state(), part._words) for part in self._parts]
         state = {"parts": [own for own, _ in parts], "dtype": self._dtype.str[1:], "features": self.n_features_in_}
-        return state, {f"words{i}": arrays["words"] for i, (_, arrays) in enumerate(parts)}
+        return state, {f"words{i}": words for i, (_, words) in enumerate(parts)}
 
     def _restore(self, state: State, arrays: Arrays) -> None:
         self._parts = []

@@ -114,7 +114,7 @@ def plain(words: Any, queue: CommandQueue | None) -> VectorQuantizer:
     if source.count > MAX_CODEBOOK:
         raise InvalidArgument(f"the codebook has {source.count} codewords; allowed: at most {MAX_CODEBOOK}")
     book, dtype = source.read(0, source.count), decoded_dtype(source.dtype)
-    fixed = fixed_point(source, False, False, None) if dtype.kind in "ui" else _with_room(dtype, book, None)
+    fixed = fixed_point(source, None, False, None) if dtype.kind in "ui" else _with_room(dtype, book, None)
     made = _with_codewords(fixed, book, queue)
     made.codebook_ = made.cluster_centers_ = book.astype(dtype)
     return made

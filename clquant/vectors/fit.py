@@ -29,8 +29,8 @@ from clquant.training.blocks import Weights
 from clquant.training.blockset import BlockSet
 from clquant.training.shares import MERGES, Band, Share, SharedBlocks, Sums
 from clquant.vectors.device_rows import DeviceRows
-from clquant.vectors.distances import Labels, all_distances, nearest, runs_of, squared_errors
-from clquant.vectors.fixed_point import FixedPoint
+from clquant.vectors.distances import Labels, all_distances, nearest, runs_of, squared_error
+from clquant.vectors.fixed_point import Ends, FixedPoint, join_ends
 from clquant.vectors.rows import RowSource
 
 T = TypeVar("T")
@@ -82,8 +82,8 @@ class HeldRows:
     def __init__(self, rows: DeviceRows, memory: int) -> None:
         self._rows, self._session, self._source, self._memory = rows, rows.session, rows.source, memory
 
-    def ends(self) -> tuple[float, float]:
-        """The least and the largest number; raises where one is not finite."""
+    def ends(self) -> Ends:
+        """The least and the largest number of each column; raises where one is not finite."""
         return self._rows.ends()
 
     def train(
@@ -100,8 +100,9 @@ class HeldRows:
                 best = training.train(session, shares, plans, progress)
             else:
                 blocks = self.share(fixed, weights, 0).blocks(session, scope)
-                best, runs = training.train(session, blocks, plans, progress), blocks.runs()
-            labels = nearest(session, best.codebook, shape, runs, source.count, source.is_on_device)
+                best = training.train(session, blocks, plans, progress)
+                runs = ((*run, None) for run in blocks.runs())
+            labels = nearest(session, best.codebook, fixed, runs, source.count, source.is_on_device)
         return best, labels
 
     def totals(self, fixed: FixedPoint, weights: Weights, words: Words) -> npt.NDArray[np.uint64]:
@@ -116,21 +117,16 @@ class HeldRows:
     def nearest(self, _: Any, fixed: FixedPoint, words: Words) -> Labels:
         """The index of the nearest codeword of each row."""
         source, runs = self._source, runs_of(self._rows, fixed)
-        return nearest(self._session, words, fixed.shape(source.components), runs, source.count, source.is_on_device)
+        return nearest(self._session, words, fixed, runs, source.count, source.is_on_device)
 
     def distances(self, _: Any, fixed: FixedPoint, words: Words) -> npt.NDArray[np.float64] | Array:
         """Squared distances of each row to each codeword."""
         source, runs = self._source, runs_of(self._rows, fixed)
-        given = self._session, words, fixed.shape(source.components), runs, source.count, fixed.scale
-        return all_distances(*given, source.is_on_device)
+        return all_distances(self._session, words, fixed, runs, source.count, source.is_on_device)
 
-    def error(self, _: Any, fixed: FixedPoint, words: Words, weights: Weights) -> int:
-        """The weighted sum of squared distances to the nearest codewords, in squares of the scale."""
-        total, runs = 0, runs_of(self._rows, fixed)
-        for first, errors in squared_errors(self._session, words, fixed.shape(self._source.components), runs):
-            own = errors if weights is None else errors * weights[first : first + len(errors)]
-            total += int(own.sum())
-        return total
+    def error(self, _: Any, fixed: FixedPoint, words: Words, weights: Weights, labels: Labels | None = None) -> int:
+        """The weighted sum of squared distances to the nearest codewords; see `squared_error`."""
+        return squared_error(self._rows, words, fixed, weights, labels)
 
     def _in_turn(self, fixed: FixedPoint, weights: Weights) -> SharedBlocks:
         """All rows in portions, each of which is sent to the device when its turn comes."""
@@ -187,10 +183,9 @@ class SharedRows:
 
         self._held = threads.each(hold)
 
-    def ends(self) -> tuple[float, float]:
-        """The least and the largest number; raises where one is not finite."""
-        found = self._each(lambda held, _: held.ends())
-        return min(low for low, _ in found), max(high for _, high in found)
+    def ends(self) -> Ends:
+        """The least and the largest number of each column; raises where one is not finite."""
+        return join_ends(self._each(lambda held, _: held.ends()))
 
     def train(
         self, fixed: FixedPoint, weights: Weights, plans: Sequence[training.Plan], progress: Progress
@@ -214,8 +209,8 @@ class SharedRows:
         """Squared distances of each row to each codeword."""
         return np.concatenate(self._each(lambda held, _: held.distances(model, fixed, words)))
 
-    def error(self, model: Any, fixed: FixedPoint, words: Words, weights: Weights) -> int:
-        """The weighted sum of squared distances to the nearest codewords, in squares of the scale."""
+    def error(self, model: Any, fixed: FixedPoint, words: Words, weights: Weights, _: Labels | None = None) -> int:
+        """The weighted sum of squared distances to the nearest codewords; see `squared_error`."""
         return sum(self._each(lambda held, own: held.error(model, fixed, words, own), weights))
 
     def _each(self, work: Callable[[HeldRows, Weights], T], weights: Weights = None) -> list[T]:

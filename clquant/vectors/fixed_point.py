@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,27 +14,48 @@ import numpy.typing as npt
 from clquant import params
 from clquant.runtime import InvalidArgument
 from clquant.training.blocks import BlockShape
+from clquant.training.blockset import number_bits
 from clquant.vectors.rows import RowSource
 
 _EXACT = {np.dtype(np.uint8): 0, np.dtype(np.int8): 128}  # offsets
 _INTEGERS = (np.dtype(np.uint16), np.dtype(np.int16))
-_MOST_BITS, _LEAST_BITS = 16, 8
-_ERROR_BITS = 63  # of the sum of all squared errors
-_MAX_WEIGHT = 4095
+MOST_BITS, _LEAST_BITS = 16, 8
+FINE_BITS = 8  # by which errors are finer than whole numbers
+_FINE = 1 << FINE_BITS
 _LEAST_EXPONENT = -500  # below which squares of scales vanish
 _MOST_EXPONENT = 480  # above which the sum of all squared errors may be no float64
 _UNIT_BITS = 15  # of normalized rows' own fixed point
+Ends = npt.NDArray[Any]  # of columns: the least and the largest number, (2, d)
 
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """x is the whole number round(x / scale) + offset, halves to even, cut to 0 .. 2^bits - 1; scale a power of two."""
+    """x is the whole number round((x - origin) / scale) + offset, halves to even, cut to 0 .. 2^bits - 1.
+
+    The scale is a power of two. Each column has an origin, a multiple of twice the scale; none at all: 0 everywhere.
+    """
 
     dtype: np.dtype[Any]
     bits: int
     offset: int
     scale: float
     is_normalized: bool
+    origin: tuple[float, ...] = ()
+
+    @property
+    def top(self) -> int:
+        """The largest whole number."""
+        return (1 << self.bits) - 1
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether numbers of the dtype are whole numbers already."""
+        return self.dtype.kind in "ui" and self.scale == 1 and not self.is_normalized
+
+    @functools.cached_property
+    def origins(self) -> npt.NDArray[np.float64]:
+        """The origins in units of the scale, (d,) or (1,)."""
+        return np.array(self.origin or (0.0,)) / self.scale
 
     def shape(self, components: int) -> BlockShape:
         """Return the shape of rows as blocks of so many components."""
@@ -43,19 +65,41 @@ class FixedPoint:
         """Whether numbers of a dtype are taken unchanged."""
         return dtype == np.uint8 and self.bits == 8 and self.offset == 0 and self.scale == 1 and not self.is_normalized
 
+    def finer(self) -> FixedPoint:
+        """The fixed point of which errors are sums: with 8 more bits."""
+        return replace(self, bits=self.bits + FINE_BITS, offset=self.offset << FINE_BITS, scale=self.scale / _FINE)
+
+    def measure(self, rows: npt.NDArray[Any], first: int = 0) -> npt.NDArray[np.float64]:
+        """Rows as whole numbers, not cut; `first` is the number of the first, for errors."""
+        if self.is_normalized:
+            return np.rint(normalized(rows, first) / self.scale) + self.offset
+        if rows.dtype.kind in "ui" and rows.dtype.itemsize == 8 and all(own == int(own) for own in self.origin):
+            own = np.array([int(own) % 2**64 for own in self.origin or (0.0,)], np.uint64)
+            near = (rows.astype(np.uint64, copy=False) - own).view(np.int64)  # exact, modulo 2^64
+            return np.rint(near / self.scale) + self.offset
+        return np.rint(rows.astype(np.float64) / self.scale) - self.origins + self.offset
+
     def encode(self, rows: npt.NDArray[Any], first: int = 0) -> npt.NDArray[np.integer[Any]]:
-        """Rows as whole numbers, C-contiguous; `first` is the number of the first, for errors."""
+        """Rows as whole numbers, cut, C-contiguous; `first` is the number of the first, for errors."""
+        return self.encode_cut(rows, first)[0]
+
+    def encode_cut(self, rows: npt.NDArray[Any], first: int = 0) -> tuple[npt.NDArray[np.integer[Any]], bool]:
+        """`encode`, and whether a number was cut."""
         number = np.uint8 if self.bits == 8 else np.uint16
         if self.keeps(rows.dtype):
-            return np.ascontiguousarray(rows)
-        real = normalized(rows, first) if self.is_normalized else rows.astype(np.float64)
-        whole = np.rint(real / self.scale) + self.offset
-        return np.ascontiguousarray(np.clip(whole, 0, (1 << self.bits) - 1).astype(number))
+            return np.ascontiguousarray(rows), False
+        whole = self.measure(rows, first)
+        cut = np.clip(whole, 0, self.top)
+        return np.ascontiguousarray(cut.astype(number)), not np.array_equal(cut, whole)
 
     def decode(self, words: npt.NDArray[np.integer[Any]]) -> npt.NDArray[Any]:
         """Rows of whole numbers as numbers of `dtype`."""
-        real = (words.astype(np.float64) - self.offset) * self.scale
-        return as_dtype(real, self.dtype)
+        return as_dtype(self.values(words), self.dtype)
+
+    def values(self, words: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """The numbers that whole ones stand for."""
+        real: npt.NDArray[np.float64] = (words.astype(np.float64) - self.offset) * self.scale
+        return real + np.array(self.origin) if self.origin else real
 
 
 def normalized(rows: npt.NDArray[Any], first: int) -> npt.NDArray[np.float64]:
@@ -73,29 +117,44 @@ def normalized(rows: npt.NDArray[Any], first: int) -> npt.NDArray[np.float64]:
 
 def fixed_point(
     source: RowSource,
-    weighted: bool,
+    mass: int | None,
     is_normalized: bool,
     scale: float | None,
-    ends: Callable[[], tuple[float, float]] | None = None,
+    ends: Callable[[], Ends] | None = None,
 ) -> FixedPoint:
-    """The fixed point of rows, by their largest magnitude and the bits that sums of squared errors leave.
+    """The fixed point of rows, by the ends of each column and the bits that sums of squared errors leave.
 
-    `ends` finds the least and the largest number; by default the host does.
+    `mass` is the sum of the weights, by default the number of rows. `ends` finds the least and the largest number of
+    each column, (2, d); by default the host does.
     """
     dtype = source.dtype.newbyteorder("=")
     if dtype in _EXACT and not is_normalized:
         return FixedPoint(dtype, 8, _EXACT[dtype], 1.0, False)
-    bits = number_bits(source.count, source.components, weighted)
+    bits = min(MOST_BITS, number_bits(source.count if mass is None else mass, source.components))
     if bits <= _LEAST_BITS:
         raise InvalidArgument(f"X has {source.count} rows of {source.components}; allowed: fewer of this dtype")
-    is_unsigned = dtype == np.uint16 and not is_normalized
-    low, high = (0, (1 << bits) - 1) if is_unsigned else (-(1 << bits - 1), (1 << bits - 1) - 1)
-    least, largest = (-1.0, 1.0) if is_normalized else ends() if ends else source_ends(source)
-    unit = _scale(largest, high, least, low) if scale is None else scale
-    if dtype in _INTEGERS and not is_normalized and scale is None:
-        unit = max(unit, 1.0)
+    half = 1 << bits - 1
     decoded = np.dtype(np.float64) if is_normalized and dtype.kind in "ui" else decoded_dtype(dtype)
-    return FixedPoint(decoded, bits, -low, unit, is_normalized)
+    if is_normalized:
+        return FixedPoint(decoded, bits, half, 2.0 ** (2 - bits) if scale is None else scale, True)
+    if dtype in _INTEGERS and bits == MOST_BITS and scale is None:
+        return FixedPoint(decoded, bits, 0 if dtype == np.uint16 else half, 1.0, False)
+    found = ends() if ends else source_ends(source)
+    return fixed_point_of(found, FixedPoint(decoded, bits, half, scale or _least_scale(found, bits), False), scale)
+
+
+def fixed_point_of(ends: Ends, start: FixedPoint, scale: float | None = None) -> FixedPoint:
+    """The fixed point of least scale, from that of `start` on, by which columns of some ends fit; or of a given scale.
+
+    Origins are the middles of the columns, rounded to multiples of twice the scale, and to 24 or 53 bits.
+    """
+    made = start
+    while True:
+        made = replace(made, origin=_origins(ends, made.scale))
+        whole = made.measure(ends)
+        if scale is not None or (whole.min() >= 0 and whole.max() <= made.top):
+            return made
+        made = replace(made, scale=made.scale * 2)
 
 
 def checked_scale(given: Any) -> float:
@@ -104,12 +163,6 @@ def checked_scale(given: Any) -> float:
     if math.frexp(scale)[0] != 0.5:
         raise InvalidArgument(f"scale is {scale}; allowed: a power of two")
     return scale
-
-
-def number_bits(count: int, components: int, weighted: bool) -> int:
-    """Bits that sums of squared errors leave."""
-    total = count * (_MAX_WEIGHT if weighted else 1) * components
-    return min(_MOST_BITS, (_ERROR_BITS - total.bit_length()) // 2)
 
 
 def decoded_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -127,21 +180,44 @@ def as_dtype(rows: npt.NDArray[np.float64], dtype: np.dtype[Any]) -> npt.NDArray
     return rows.astype(dtype)
 
 
-def source_ends(source: RowSource) -> tuple[float, float]:
-    """The least and the largest number."""
-    found = source.each(lambda rows, *_: (float(rows.min()), float(rows.max())))
-    return min(low for low, _ in found), max(high for _, high in found)
+def source_ends(source: RowSource) -> Ends:
+    """The least and the largest number of each column, (2, d)."""
+    return join_ends(source.each(lambda rows, *_: np.stack([rows.min(0), rows.max(0)])))
 
 
-def _scale(largest: float, high: int, least: float, low: int) -> float:
-    """The least power of two by which numbers between the ends lie between whole ones."""
-    ends = [(abs(real), abs(whole)) for real, whole in ((largest, high), (least, low)) if real * whole > 0]
-    if not ends:
+def join_ends(found: Sequence[Ends]) -> Ends:
+    """The ends of columns of all portions."""
+    every = np.stack(found)
+    return np.stack([every[:, 0].min(0), every[:, 1].max(0)])
+
+
+def _least_scale(ends: Ends, bits: int) -> float:
+    """A power of two that is not above the least scale of columns of some ends; integers' numbers are not below 1."""
+    real = ends.astype(np.float64)
+    largest = float(np.abs(real).max())
+    if math.frexp(largest)[1] > _MOST_EXPONENT + _LEAST_BITS:
+        most = math.ldexp(1.0, _MOST_EXPONENT + _LEAST_BITS)
+        raise InvalidArgument(f"X has numbers as large as {largest:g}; allowed: up to {most:g}")
+    spread = float((real[1] - real[0]).max())
+    exponent = math.frexp(spread)[1] - bits - 1 if spread else math.frexp(largest)[1] - _digits(ends.dtype) - 1
+    if largest == 0:
         return 1.0
-    exponent = max(math.frexp(real)[1] - whole.bit_length() for real, whole in ends)
-    if exponent > _MOST_EXPONENT:
-        found, most = max(real for real, _ in ends), math.ldexp(1.0, _MOST_EXPONENT + _LEAST_BITS)
-        raise InvalidArgument(f"X has numbers as large as {found:g}; allowed: up to {most:g}")
-    while any(real > math.ldexp(whole, exponent) for real, whole in ends):
-        exponent += 1
+    if ends.dtype in _INTEGERS:
+        exponent = max(exponent, 0)
     return math.ldexp(1.0, max(exponent, _LEAST_EXPONENT))
+
+
+def _digits(dtype: np.dtype[Any]) -> int:
+    """Bits of an origin: those that a device's floats hold, if it may make the whole numbers."""
+    return 24 if dtype.itemsize <= {"u": 2, "i": 2, "f": 4}.get(dtype.kind, 0) else 53
+
+
+def _origins(ends: Ends, scale: float) -> tuple[float, ...]:
+    """The middles of columns as multiples of twice a scale, of integers as integers."""
+    low, high = ends.astype(np.float64)
+    middle = low / 2 + high / 2
+    least = np.frexp(middle)[1] - _digits(ends.dtype)
+    unit = np.ldexp(1.0, np.maximum(least, math.frexp(2 * scale)[1] - 1))
+    if ends.dtype.kind in "ui":
+        unit = np.maximum(unit, 1.0)
+    return tuple((np.rint(middle / unit) * unit).tolist())

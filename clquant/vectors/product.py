@@ -157,7 +157,7 @@ class ProductQuantizer(CodeQuantizer):
         parts = self._checked(count, source)
         if rotation == "opq":
             source = source.on_host()
-            weights = row_weights(sample_weight, source.count)
+            weights, _ = row_weights(sample_weight, source)
             learned = learn_rotation(source, weights, parts, progress and share_of(progress, 0, 2))
             progress = progress and share_of(progress, 1, 2)
         for number, part in enumerate(parts):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import math
 from typing import Any, overload
 
 import numpy as np
@@ -11,25 +13,21 @@ import numpy.typing as npt
 from clquant import params
 from clquant.images import memory_bytes
 from clquant.runtime import Array, CommandQueue, InvalidArgument, InvalidType, Progress, ProgressCallback
-from clquant.training.blockset import MAX_WEIGHT
+from clquant.training.blocks import Weights
 from clquant.training.schedule import ROWS
 from clquant.training.search import MAX_CODEBOOK
 from clquant.training.seeding import STARTS
 from clquant.training.training import Plan
 from clquant.vectors.base import RowQuantizer
+from clquant.vectors.batches import Batches, grow, rescale
 from clquant.vectors.distances import Labels
+from clquant.vectors.far import scale_sum
 from clquant.vectors.fit import HeldRows, rows_of
-from clquant.vectors.fixed_point import FixedPoint, checked_scale, fixed_point
+from clquant.vectors.fixed_point import FINE_BITS, FixedPoint, checked_scale, fixed_point
 from clquant.vectors.rows import RowSource, finite, read_rows, row_weights
 from clquant.vectors.saved import Arrays, State, fixed_of, fixed_state, words_of
 
 METRICS = ("sqeuclidean", "cosine")
-
-
-def _weight_unit(sample_weight: Any, weights: npt.NDArray[np.uint16] | None) -> float:
-    """Return the weight that 1 among whole weights stands for."""
-    largest = 1.0 if sample_weight is None else float(np.max(np.asarray(sample_weight, np.float64)))
-    return largest if weights is None else largest / MAX_WEIGHT
 
 
 class VectorQuantizer(RowQuantizer):
@@ -54,8 +52,8 @@ class VectorQuantizer(RowQuantizer):
     metric : {"sqeuclidean", "cosine"}
         With "cosine", rows are normalized first; codewords are means of normalized rows.
     scale : float, optional
-        A power of two, of which numbers become multiples. Default: the least one for which the numbers of `fit` fit
-        their bits. Not for uint8 and int8.
+        A power of two, of which numbers become multiples. Default: the least one for which the columns of `fit`, from
+        their middles on, fit their bits. Not for uint8 and int8.
     random_state : int
         Seed, 0..2^64 - 1.
     queue : pyopencl.CommandQueue, optional
@@ -78,10 +76,10 @@ class VectorQuantizer(RowQuantizer):
 
     Notes
     -----
-    Numbers have 16 bits, or as many that n d (2^bits)^2 is below 2^63, with weights 4095 times as much. Rounding
-    changes a number by `scale_` / 2 at most, which is 2^-16 of the largest magnitude at 16 bits. Rows that are
-    searched later are brought to the same numbers; what lies beyond these is taken as the nearest of them. Weights are
-    rounded to 1/4095 of the largest.
+    Numbers less the middle of their column have 16 bits, or as many that the sum of weights times d (2^bits)^2 is below
+    2^63. Rounding changes a number by `scale_` / 2 at most, which is 2^-16 of the widest column's range at 16 bits.
+    Rows beyond those of `fit` are searched exactly. `inertia_` and `score` are of the rows given, to `scale_` / 512 in
+    each number. Weights keep their ratio down to 2^-30 of the largest.
     """
 
     stream_method = "predict"
@@ -92,7 +90,7 @@ class VectorQuantizer(RowQuantizer):
     scale_: float
     _fixed: FixedPoint
     _words: npt.NDArray[np.integer[Any]]
-    _totals: npt.NDArray[np.uint64]
+    _batches: Batches
 
     def __init__(
         self,
@@ -120,8 +118,9 @@ class VectorQuantizer(RowQuantizer):
     ) -> VectorQuantizer:
         """Learn from another batch of rows.
 
-        The first batch trains as `fit` does, and says what `scale_` is. Of each later one the rows are given to their
-        nearest codewords, which then move to the rounded means of all rows that they were ever given.
+        The first batch trains as `fit` does. Of each later one, and of those after `fit` or `load`, the rows are given
+        to their nearest codewords, which then move to the rounded means of all rows that they were ever given. Where a
+        batch is beyond the numbers that fit, `scale_` grows by powers of two. A call that fails changes nothing.
 
         Parameters
         ----------
@@ -129,7 +128,7 @@ class VectorQuantizer(RowQuantizer):
             The first batch has at least `n_codewords` rows.
         y : ignored
         sample_weight : array_like, shape (n,), optional
-            In proportion to the largest of the batch.
+            In one unit for all batches; by default 1.
 
         Returns
         -------
@@ -141,22 +140,23 @@ class VectorQuantizer(RowQuantizer):
         InvalidArgument, InvalidType
             As `fit`.
         """
-        if not hasattr(self, "_totals"):
-            self.fit(X, sample_weight=sample_weight)
-            words, steps = self._words, self.n_iter_
-        else:
-            words, steps = self._words, self.n_iter_ + 1
-        source = self._given(X)
-        weights = row_weights(sample_weight, source.count)
+        if not hasattr(self, "codebook_"):
+            return self.fit(X, sample_weight=sample_weight)
+        source, made = self._given(X), copy.copy(self)
+        weights, unit = row_weights(sample_weight, source)
         with self._rows(source, len(self._words)) as rows:
-            totals = rows.totals(self._fixed, weights, words)
-        self._totals = totals + getattr(self, "_totals", np.uint64(0))
-        counts = self._totals[:, -1:]
-        means = (2 * self._totals[:, :-1] + counts) // np.maximum(2 * counts, 1)
-        self._words = np.where(counts > 0, means, words).astype(words.dtype)
-        self.codebook_ = self.cluster_centers_ = self._fixed.decode(self._words)
-        self.labels_ = self.predict(X)
-        self.inertia_, self.n_iter_ = -self.score(X, sample_weight=sample_weight), steps
+            fixed = self._fixed
+            if self.scale is None and fixed.dtype.kind == "f" and not fixed.is_normalized:
+                fixed = grow(fixed, rows.ends())
+            words = rescale(self._words, self._fixed, fixed)
+            batch = Batches.of(fixed, rows.totals(fixed, weights, words), unit)
+            batches = self._batches.plus(batch)
+            words = batches.means(fixed, words)
+            made._adopt(fixed, words)
+            labels = rows.nearest(made, fixed, words)
+            error = made._real_error(rows.error(made, fixed, words, weights, labels), source) * unit
+        self._adopt(fixed, words)
+        self._batches, self.labels_, self.inertia_, self.n_iter_ = batches, labels, error, self.n_iter_ + 1
         return self
 
     @overload
@@ -262,13 +262,19 @@ class VectorQuantizer(RowQuantizer):
             return rows.nearest(self, self._fixed, self._words)
 
     def _squared_error(self, source: RowSource, sample_weight: Any) -> float:
-        weights = row_weights(sample_weight, source.count)
-        return self._error(source, weights) * self._fixed.scale**2 * _weight_unit(sample_weight, weights)
+        weights, unit = row_weights(sample_weight, source)
+        return self._real_error(self._error(source, weights), source) * unit
 
-    def _error(self, source: RowSource, weights: npt.NDArray[np.uint16] | None) -> int:
-        """The weighted sum of squared distances of whole numbers to the nearest codewords."""
+    def _error(self, source: RowSource, weights: Weights) -> int:
+        """The weighted sum of squared distances of rows to the nearest codewords; see `squared_error`."""
         with self._rows(source, len(self._words)) as rows:
             return rows.error(self, self._fixed, self._words, weights)
+
+    def _real_error(self, total: int, source: RowSource) -> float:
+        """A sum of squares of `_error` as a number."""
+        fixed = self._fixed
+        fine = 0 if fixed.is_exact and fixed.dtype == source.dtype else FINE_BITS
+        return scale_sum(total, 2 * (math.frexp(fixed.scale)[1] - 1 - fine))
 
     def _rows(
         self, source: RowSource, size: int, memory: int | None = None
@@ -281,23 +287,27 @@ class VectorQuantizer(RowQuantizer):
         if source.count < size:
             raise InvalidArgument(f"X has n_samples={source.count} rows; allowed: at least n_codewords={size}")
         runs, seed = params.integer("n_init", self.n_init, 1, 1000), params.seed(self.random_state)
-        weights = row_weights(sample_weight, source.count)
+        weights, unit = row_weights(sample_weight, source)
         metric = params.choice("metric", self.metric, METRICS)
         rounds, steps = params.integer("refine", self.refine, 0, 1000), params.integer("max_iter", self.max_iter, 1)
         kind = params.choice("init", self.init, STARTS) if isinstance(self.init, str) else None
-        scale = None if self.scale is None else checked_scale(self.scale)
+        scale, made = None if self.scale is None else checked_scale(self.scale), copy.copy(self)
+        mass = None if weights is None else int(weights.sum(dtype=np.int64))
         with self._rows(source, size, memory) as rows:
-            fixed = fixed_point(source, weights is not None, metric == "cosine", scale, rows.ends)
+            fixed = fixed_point(source, mass, metric == "cosine", scale, rows.ends)
             if kind is None:
                 plans = [Plan(size, self._start(fixed, size, source.components), steps, 0, seed)]
             else:
                 plans = [Plan(size, kind, steps, rounds, (seed + run) % 2**64, rule=ROWS) for run in range(runs)]
             found, labels = rows.train(fixed, weights, plans, Progress(progress))
+            made._adopt(fixed, found.codebook)
+            if labels is None or scale is not None:
+                labels = rows.nearest(made, fixed, found.codebook)
+            is_exact = fixed.is_exact and fixed.dtype == source.dtype
+            error = found.error if is_exact else rows.error(made, fixed, found.codebook, weights, labels)
         self._adopt(fixed, found.codebook)
-        self.labels_ = self._nearest(source) if labels is None else labels
-        total = source.count if weights is None else int(weights.sum(dtype=np.int64))
-        unit = fixed.scale**2 * _weight_unit(sample_weight, weights)
-        self.inertia_, self.n_iter_ = found.mse * total * source.components * unit, found.n_iter
+        self.labels_, self._batches = labels, Batches.of(fixed, found.totals, unit)
+        self.inertia_, self.n_iter_ = self._real_error(error, source) * unit, found.n_iter
 
     def _start(self, fixed: FixedPoint, size: int, components: int) -> npt.NDArray[np.integer[Any]]:
         """The codewords that `init` gives, as whole numbers."""
@@ -313,15 +323,23 @@ class VectorQuantizer(RowQuantizer):
     def _adopt(self, fixed: FixedPoint, words: npt.NDArray[np.integer[Any]]) -> None:
         """Take codewords as if they had been learned."""
         self._fixed, self._words = fixed, words
-        self.__dict__.pop("_totals", None)
+        self._batches = Batches.of(fixed, np.zeros((len(words), words.shape[1] + 1), np.uint64), 1.0)
         self.codebook_ = self.cluster_centers_ = fixed.decode(words)
         self.n_features_in_, self.scale_ = words.shape[1], fixed.scale
 
     def _state(self) -> tuple[State, Arrays]:
-        state = {"fixed": fixed_state(self._fixed), "inertia": self.inertia_, "n_iter": self.n_iter_}
-        return state, {"words": self._words}
+        batches = {"fixed": fixed_state(self._batches.fixed), "exponent": self._batches.exponent}
+        return {**self._plain_state(), "batches": batches}, {"words": self._words, **self._batches.halves()}
+
+    def _plain_state(self) -> State:
+        """The state of a quantizer that learns no further batches."""
+        return {"fixed": fixed_state(self._fixed), "inertia": self.inertia_, "n_iter": self.n_iter_}
 
     def _restore(self, state: State, arrays: Arrays) -> None:
         fixed = fixed_of(state["fixed"])
         self._adopt(fixed, words_of(arrays["words"], fixed))
         self.inertia_, self.n_iter_ = float(state["inertia"]), int(state["n_iter"])
+        if "batches" in state and "sums_low" in arrays:
+            own = state["batches"]
+            exponent = params.integer("exponent", own["exponent"], -2000, 2000)
+            self._batches = Batches.of_halves(fixed_of(own["fixed"]), arrays, exponent, self._words.shape)

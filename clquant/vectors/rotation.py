@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant.runtime import Progress
+from clquant.training.blocks import Weights
 from clquant.training.blockset import sample_places
 from clquant.vectors.fixed_point import FixedPoint, fixed_point
 from clquant.vectors.quantizer import VectorQuantizer
@@ -33,12 +34,11 @@ ROUNDS, STEPS = 24, 3  # turns; Lloyd steps of each
 _LEAST_ROWS, _ROWS_PER_WORD, _MOST_ROWS = 1 << 15, 64, 1 << 20
 _SAMPLING = 2  # stage of random numbers
 Whole = npt.NDArray[np.float64]
-Weights = npt.NDArray[np.uint16] | None
 
 
 @dataclass(frozen=True)
 class Rotation:
-    """Rows, whole numbers by `fixed`, less `center`, times a matrix in units of 2^-20, in numbers of a unit."""
+    """Rows, whole numbers by `fixed` less its origin and `center`, times a matrix in units of 2^-20, in a unit."""
 
     fixed: FixedPoint
     center: npt.NDArray[np.float64]  # whole
@@ -73,19 +73,20 @@ class Rotation:
     def undone(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """Rows as they were before they were rotated."""
         turned: npt.NDArray[np.float64] = rows.astype(np.float64) @ self.whole.T
-        return (np.ldexp(turned, -ROTATION_BITS) * self.unit + self.center) * self.fixed.scale
+        return (np.ldexp(turned, -ROTATION_BITS) * self.unit + self.center + self.fixed.origins) * self.fixed.scale
 
     def shown(self, words: npt.NDArray[Any], first: int) -> npt.NDArray[np.float64]:
         """Codewords of a sub-space, whose first number is given, for rows that are multiplied by `matrix` alone."""
-        moved = np.ldexp(self.center @ self.whole[:, first : first + words.shape[1]], -ROTATION_BITS)
+        moved = np.ldexp(
+            (self.center + self.fixed.origins) @ self.whole[:, first : first + words.shape[1]], -ROTATION_BITS
+        )
         shown: npt.NDArray[np.float64] = (words.astype(np.float64) * self.unit + moved) * self.fixed.scale
         return shown
 
 
 def whole_rows(fixed: FixedPoint, rows: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Rows as whole numbers, those below 0 too."""
-    whole: npt.NDArray[np.float64] = fixed.encode(rows).astype(np.float64) - fixed.offset
-    return whole
+    """Rows as whole numbers from their origin on, those below 0 too."""
+    return fixed.encode(rows).astype(np.float64) - fixed.offset
 
 
 def to_rotation(gain: npt.NDArray[np.float64], before: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -120,7 +121,7 @@ def learn_rotation(
 ) -> Rotation:
     """The rotation for codebooks such as some quantizers train; these stay as they are."""
     report = Progress(progress)
-    fixed = fixed_point(source, False, False, None)
+    fixed = fixed_point(source, None, False, None)
     found, mass = _sample(source, weights, parts[0])
     rows = whole_rows(fixed, found)
     center = np.rint(mass @ rows / mass.sum())
@@ -185,5 +186,5 @@ def _sample(source: RowSource, weights: Weights, part: VectorQuantizer) -> tuple
         found: npt.NDArray[Any] = rows[places[low:high] - first]
         return found
 
-    mass = np.ones(len(places)) if weights is None else np.ceil(weights[places] / 16)
+    mass = np.ones(len(places)) if weights is None else np.ceil(weights[places] * (256 / float(weights.max())))
     return np.concatenate(source.each(drawn)), mass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,11 +11,12 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from clquant import params
 from clquant.executors import remote_executor
 from clquant.flow.source import Source
 from clquant.images.files import path_of
 from clquant.images.storage import check_sizes, values_of
-from clquant.params import refuse_masked, refuse_remote, shown
+from clquant.params import refuse_masked, shown
 from clquant.runtime import (
     Array,
     Buffer,
@@ -28,6 +28,8 @@ from clquant.runtime import (
     copy_rows,
     open_session,
 )
+from clquant.training.blocks import Weights
+from clquant.training.blockset import whole_weights
 from clquant.vectors.files import opened
 
 MAX_COMPONENTS = 2048
@@ -234,26 +236,19 @@ def _in_memory(given: Any) -> Any:
         raise InvalidType(f"X is {shown(given)}; allowed: rows of numbers, (n, d): {error}") from error
 
 
-def row_weights(given: Any, count: int) -> npt.NDArray[np.uint16] | None:
-    """Weights as whole numbers 0..4095 in proportion to the largest; None if all are equal."""
+def row_weights(given: Any, source: RowSource) -> tuple[Weights, float]:
+    """Weights of rows as whole numbers, None if all are equal, and the weight that 1 stands for; `whole_weights`."""
     if given is None:
-        return None
-    refuse_remote("sample_weight", given)
-    refuse_masked("sample_weight", given)
-    try:
-        values = np.asarray(given, np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidType(f"sample_weight is {shown(given)}; allowed: a number for each row") from error
+        return None, 1.0
+    values = params.array("sample_weight", given, "a number for each row", "buif").astype(np.float64)
+    count = source.count
     if values.shape != (count,):
         raise InvalidArgument(f"sample_weight has the shape {values.shape}; allowed: ({count},), a number for each row")
     if not bool(np.isfinite(values).all()) or bool((values < 0).any()):
         raise InvalidArgument("sample_weight holds negative or infinite weights; allowed: finite numbers of at least 0")
-    largest = float(values.max())
-    if largest == 0 or not math.isfinite(largest):
+    if not bool(values.any()):
         raise InvalidArgument("sample_weight is zero everywhere; allowed: at least one positive weight")
-    if bool((values == largest).all()):
-        return None
-    return np.floor(values / largest * 4095 + 0.5).astype(np.uint16)
+    return whole_weights(values, source.components, 8 * min(source.dtype.itemsize, 2))
 
 
 class MappedRows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import zipfile
 from typing import Any
@@ -74,10 +75,17 @@ def dtype_of(state: State) -> np.dtype[Any]:
 def fixed_of(state: State) -> FixedPoint:
     """A fixed point of JSON."""
     bits, offset, scale, flag = (state[name] for name in ("bits", "offset", "scale", "is_normalized"))
+    origin = tuple(map(float, state.get("origin", ())))
     whole = isinstance(bits, int) and 8 <= bits <= 16 and offset in (0, 1 << bits - 1)
-    if not (whole and isinstance(scale, float) and checked_scale(scale) and isinstance(flag, bool)):
+    if not (
+        whole
+        and isinstance(scale, float)
+        and checked_scale(scale)
+        and isinstance(flag, bool)
+        and all(map(math.isfinite, origin))
+    ):
         raise ValueError("a fixed point that there is not")
-    return FixedPoint(dtype_of(state), bits, offset, scale, flag)
+    return FixedPoint(dtype_of(state), bits, offset, scale, flag, origin)
 
 
 def words_of(array: npt.NDArray[Any], fixed: FixedPoint) -> npt.NDArray[Any]:

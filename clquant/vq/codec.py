@@ -111,7 +111,7 @@ class VQCodec(Estimator):
             blocks, of which there are some hundred: the codebook is the same.
         sample_weight : sequence, optional
             One entry per picture: a non-negative number, or an array (block rows, block columns) of them. Weights are
-            rounded to 1/4095 of the largest.
+            kept down to 2^-30 of the largest.
         progress : callable, optional
             Called with (done, total); returning False stops the training and leaves the codec as it was.
         memory : int or str, optional

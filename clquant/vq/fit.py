@@ -50,7 +50,9 @@ def fit_codebook(
     given, reporter = materialize(images), Progress(params.callback("progress", progress))
     pictures = _read(given, memory_bytes(memory))
     shape = block_shape(block, {p.channels for p in pictures})
-    weights = training.check_weights(sample_weight, [shape.table_shape(p.height, p.width) for p in pictures])
+    weights = training.check_weights(
+        sample_weight, [shape.table_shape(p.height, p.width) for p in pictures], shape.components
+    )
     session = open_session(codec["queue"], device_arrays(pictures))
     if any(picture.store is not None for picture in pictures):
         return training.train(session, _in_turn(session, pictures, weights, shape), [plan], reporter), shape

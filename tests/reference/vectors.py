@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,28 +11,47 @@ import numpy.typing as npt
 Whole = npt.NDArray[np.int64]
 
 
-def scale_of(rows: npt.NDArray[np.floating], bits: int) -> float:
-    """The least power of two by which all numbers lie between -2^(bits - 1) and 2^(bits - 1) - 1."""
-    exponent = -500
-    while not all(
-        -(1 << bits - 1) <= Fraction(float(x)) / Fraction(2) ** exponent <= (1 << bits - 1) - 1
-        for x in (rows.min(), rows.max())
-    ):
-        exponent += 1
-    return math.ldexp(1.0, exponent)
+def origins_of(rows: npt.NDArray[Any], scale: Fraction) -> list[Fraction]:
+    """Middles of columns as multiples of twice the scale that have 24 or 53 bits; of integers whole numbers."""
+    made, digits = [], 24 if rows.dtype.itemsize <= {"u": 2, "i": 2, "f": 4}[rows.dtype.kind] else 53
+    for column in rows.T:
+        middle = (Fraction(column.min().item()) + Fraction(column.max().item())) / 2
+        unit = max(2 * scale, Fraction(1) if rows.dtype.kind in "ui" else Fraction(0))
+        while abs(middle) >= unit * 2**digits:
+            unit *= 2
+        made.append(round(middle / unit) * unit)
+    return made
 
 
-def bits_of(count: int, components: int, weighted: bool) -> int:
-    """As many bits as squared errors of all rows leave in 63."""
-    total = count * components * (4095 if weighted else 1)
-    return max(b for b in range(17) if total.bit_length() + 2 * b <= 63)
+def fixed_of(rows: npt.NDArray[Any], bits: int) -> tuple[float, list[Fraction]]:
+    """The least power of two by which all columns, from their origins on, fit so many bits; and the origins."""
+    spread = max(Fraction(c.max().item()) - Fraction(c.min().item()) for c in rows.T)
+    scale = Fraction(2) ** -500
+    while scale * 2 ** (bits + 1) < spread:
+        scale *= 2
+    while True:
+        origins = origins_of(rows, scale)
+        ends = [whole(x, o, scale) for c, o in zip(rows.T, origins, strict=True) for x in (c.min(), c.max())]
+        if min(ends) >= -(2 ** (bits - 1)) and max(ends) < 2 ** (bits - 1):
+            return float(scale), origins
+        scale *= 2
 
 
-def encode(rows: npt.NDArray[np.floating], scale: float, bits: int) -> Whole:
-    """Multiples of the scale, halves to even, from 0 on."""
-    half = 1 << bits - 1
-    made = [[round(Fraction(float(x)) / Fraction(scale)) for x in row] for row in rows]
-    return np.clip(np.array(made, np.int64), -half, half - 1) + half
+def whole(x: Any, origin: Fraction, scale: Fraction) -> int:
+    """A number from its column's origin on, halves to even."""
+    return round((Fraction(x.item()) - origin) / scale)
+
+
+def bits_of(mass: int, components: int) -> int:
+    """As many bits as squared errors of all rows, whose weights have a sum, leave in 63."""
+    return max(b for b in range(17) if (mass * components).bit_length() + 2 * b <= 63)
+
+
+def encode(rows: npt.NDArray[Any], bits: int) -> Whole:
+    """Multiples of the scale from the origins on, as numbers from 0 on."""
+    scale, origins = fixed_of(rows, bits)
+    made = [[whole(x, o, Fraction(scale)) for x, o in zip(row, origins, strict=True)] for row in rows]
+    return np.array(made, np.int64) + (1 << bits - 1)
 
 
 def squares(rows: Whole, codebook: Whole) -> Whole:
@@ -41,13 +60,16 @@ def squares(rows: Whole, codebook: Whole) -> Whole:
 
 
 def batches(batch_rows: list[Whole], codebook: Whole) -> Whole:
-    """Codewords after batches: means, halves up, of all rows that each was nearest to when its batch came."""
+    """Codewords after batches: means, halves up, of all rows that each was nearest to when its batch came; the first
+    is that of which the codebook was trained."""
     sums, counts = np.zeros_like(codebook), np.zeros(len(codebook), np.int64)
-    for rows in batch_rows:
+    for number, rows in enumerate(batch_rows):
         labels = squares(rows, codebook).argmin(1)
         np.add.at(sums, labels, rows)
         np.add.at(counts, labels, 1)
         weight = np.maximum(counts, 1)[:, None]
+        if number == 0:
+            continue
         codebook = np.where(counts[:, None] > 0, (2 * sums + weight) // (2 * weight), codebook)
     return codebook
 

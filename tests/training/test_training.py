@@ -64,7 +64,7 @@ def assert_trained(
     rows = np.concatenate([reference.blocks(p, 2, 3) for p in pictures])
     shape = BlockShape(2, 3, pictures[0].shape[2] if pictures[0].ndim == 3 else 1)
     tables = [shape.table_shape(*p.shape[:2]) for p in pictures]
-    checked = training.check_weights(weights, tables)
+    checked = training.check_weights(weights, tables, shape.components)
     flat = np.ones(len(rows), np.int64) if checked is None else checked
     seed = parameters.pop("random_state", 0)
     expected = training_reference.train(rows, flat.astype(np.int64), size, seed=seed, changes=rule, **parameters)

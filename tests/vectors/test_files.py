@@ -257,4 +257,4 @@ def test_rows_that_cannot_be_had(tmp_path: pathlib.Path) -> None:
 def test_too_many_rows_for_exact_sums() -> None:
     source = RowSource(np.broadcast_to(np.float32(1), (1 << 44, 64)), False)
     with pytest.raises(ClquantError, match=r"X has \d+ rows of 64; allowed: fewer of this dtype"):
-        fixed_point(source, False, False, None)
+        fixed_point(source, None, False, None)

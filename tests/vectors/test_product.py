@@ -117,7 +117,7 @@ def test_opq_has_less_error_and_exact_rows(queue: Any, rng: np.random.Generator,
         own = slice(5 * i, 5 * i + 5)
         assert np.array_equal(part.predict(wanted[:, own].astype(kept.dtype)), model.transform(given)[:, i])
     back = found.astype(object).dot(kept.whole.T.astype(np.int64).astype(object)).astype(float)
-    exact = (back * 2.0**-20 * kept.unit + kept.center) * kept.fixed.scale
+    exact = (back * 2.0**-20 * kept.unit + kept.center + kept.fixed.origins) * kept.fixed.scale
     expected = np.clip(np.rint(exact), 0, 255).astype(np.uint8) if dtype == np.uint8 else exact.astype(np.float32)
     assert np.array_equal(model.decode(model.encode(given)), expected)
 
@@ -230,7 +230,7 @@ def test_the_rotation_of_many_rows_is_learned_from_a_sample(
         places = found[:, 0]
         assert len(places) == 64
         assert (np.diff(places) > 0).all()
-        assert np.array_equal(mass, np.ones(64) if own is None else np.ceil(own[places] / 16))
+        assert np.array_equal(mass, np.ones(64) if own is None else np.ceil(own[places] * (256 / float(own.max()))))
 
 
 def test_the_unit_of_rotated_rows_leaves_few_numbers_out(rng: np.random.Generator) -> None:

@@ -44,7 +44,9 @@ def assert_reference(
     np.testing.assert_array_equal(model.labels_, labels)
     np.testing.assert_array_equal(model.predict(given), labels)
     assert model.n_iter_ == steps
-    assert model.inertia_ == pytest.approx(mse * heavy.sum() * whole.shape[1] * model.scale_**2, rel=1e-12)
+    near = given.astype(float) - model._fixed.values(codebook)[labels]
+    assert model.inertia_ == pytest.approx((heavy * (near**2).sum(1)).sum(), rel=1e-6)
+    assert mse > 0
 
 
 @pytest.mark.parametrize("components", [5, *(pytest.param(d, marks=pytest.mark.full) for d in (1, 70))])
@@ -62,10 +64,12 @@ def test_bytes_equal_the_reference(queue: Any, rng: np.random.Generator, compone
 def test_floats_equal_the_reference(queue: Any, rng: np.random.Generator, components: int, init: str) -> None:
     given = rng.normal(0, 3, (80, components)).astype(np.float32)
     model = VectorQuantizer(6, refine=2, init=init, random_state=4, queue=queue).fit(given)
-    assert model.scale_ == reference.scale_of(given, 16)
-    assert_reference(model, given, reference.encode(given, model.scale_, 16), None, 16)
+    scale, origins = reference.fixed_of(given, 16)
+    assert model.scale_ == scale
+    assert_reference(model, given, reference.encode(given, 16), None, 16)
     assert model.cluster_centers_.dtype == np.float32
-    np.testing.assert_array_equal(model.cluster_centers_, (model._words.astype(float) - 32768) * model.scale_)
+    expected = (model._words.astype(float) - 32768) * scale + np.array(origins, float)
+    np.testing.assert_array_equal(model.cluster_centers_, expected.astype(np.float32))
 
 
 @pytest.mark.full
@@ -76,10 +80,10 @@ def test_weights_and_forms_equal_the_reference(
 ) -> None:
     given = rng.normal(0, 3, (60, components))
     weights = np.append(rng.integers(0, 4095, 59), 4095).astype(float)
-    bits = min(16, reference.bits_of(60, components, True))
+    bits = min(16, reference.bits_of(int(weights.sum()), components))
     with runtime.force_variant(form if form == "portable" or runtime.open_session(queue).limits.is_cpu else "portable"):
         model = VectorQuantizer(5, refine=2, queue=queue).fit(given, sample_weight=weights)
-    assert_reference(model, given, reference.encode(given, model.scale_, bits), weights, bits)
+    assert_reference(model, given, reference.encode(given, bits), weights, bits)
 
 
 def test_all_dtypes_of_the_same_numbers_give_the_same_labels(queue: Any, rng: np.random.Generator) -> None:
@@ -101,8 +105,9 @@ def test_distances_score_and_the_way_back(queue: Any, rng: np.random.Generator) 
     expected = ((rounded[:, None] - model.cluster_centers_) ** 2).sum(2)
     np.testing.assert_allclose(model.transform(given), expected, rtol=1e-12)
     np.testing.assert_array_equal(model.transform(given).argmin(1), model.labels_)
-    assert model.score(given) == pytest.approx(-expected.min(1).sum(), rel=1e-12)
-    assert model.inertia_ == pytest.approx(-model.score(given), rel=1e-12)
+    exact = ((given - model.cluster_centers_[model.labels_]) ** 2).sum()
+    assert model.score(given) == pytest.approx(-exact, rel=1e-6)
+    assert model.inertia_ == -model.score(given)
     np.testing.assert_array_equal(model.inverse_transform(model.labels_), model.cluster_centers_[model.labels_])
 
 
@@ -298,6 +303,83 @@ def test_batches_equal_the_reference(queue: Any, rng: np.random.Generator) -> No
     assert len(model.labels_) == 50
     again = VectorQuantizer(6, queue=queue).fit(batches[0])
     np.testing.assert_array_equal(again.codebook_, first.codebook_)
+
+
+def blobs(rng: np.random.Generator, count: int = 400) -> Rows:
+    """Rows about four corners of a square of 10."""
+    corners = np.array([[0, 0], [10, 0], [0, 10], [10, 10.0]])
+    return corners[rng.integers(0, 4, count)] + rng.normal(0, 0.01, (count, 2))
+
+
+@pytest.mark.parametrize(("offset", "dtype"), [(1e6, "f8"), (-3e9, "f8"), (1e4, "f4"), (1.7e18, "i8")])
+def test_an_offset_changes_nothing(queue: Any, rng: np.random.Generator, offset: float, dtype: str) -> None:
+    near = blobs(rng) if dtype != "i8" else np.rint(blobs(rng) * 1000)
+    given = (near + offset).astype(dtype) if dtype != "i8" else near.astype("i8") + np.int64(offset)
+    given = np.c_[given, np.full(len(given), 2**20)].astype(dtype)
+    model = VectorQuantizer(4, refine=1, queue=queue).fit(given)
+    if dtype == "f8":
+        plain = VectorQuantizer(4, refine=1, queue=queue).fit(np.c_[near, np.full(len(near), 2.0**20)])
+        np.testing.assert_array_equal(model.labels_, plain.labels_)
+    assert len(np.unique(model._words, axis=0)) == 4
+    shifted = (given - given[0]).astype(float)
+    codewords = np.stack([shifted[model.labels_ == j].mean(0) for j in range(4)])
+    expected = ((shifted - codewords[model.labels_]) ** 2).sum()
+    assert model.inertia_ == pytest.approx(expected, rel=1e-3)
+    np.testing.assert_array_equal(model.predict(given), model.labels_)
+
+
+def test_weights_keep_their_ratio(queue: Any, rng: np.random.Generator) -> None:
+    given, weights = blobs(rng), np.ones(400)
+    weights[3] = 2.0**28
+    model = VectorQuantizer(4, refine=1, queue=queue).fit(given, sample_weight=weights)
+    expected = (weights * ((given - model.codebook_[model.labels_]) ** 2).sum(1)).sum()
+    assert len(np.unique(model.codebook_, axis=0)) == 4
+    assert model.inertia_ == pytest.approx(expected, rel=2e-2)
+    assert model.score(given, sample_weight=weights) == -model.inertia_
+    assert VectorQuantizer(4, refine=1, queue=queue).fit(given, sample_weight=weights / 7).score(given) < 0
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "u1"])
+def test_rows_beyond_those_of_fit_are_exact(queue: Any, rng: np.random.Generator, dtype: str) -> None:
+    model = VectorQuantizer(7, refine=0, queue=queue).fit((blobs(rng) * 9 + 50).astype(dtype))
+    far = np.r_[rng.normal(0, 3e4, (20, 2)), [[1e12, -3e9], [40, 60.5]]].astype("f4")
+    exact = [[sum((int(x * 2**20) - int(c * 2**20)) ** 2 for x, c in zip(row, word, strict=True)) for word in
+              model.codebook_.tolist()] for row in far.tolist()]  # fmt: skip
+    squares = np.array([[float(x) * 2.0**-40 for x in row] for row in exact])
+    there = runtime.Array(queue, far.shape, far.dtype)
+    there.set(far)
+    for given in (far, there, far.astype(float)):
+        labels, distances = model.predict(given), model.transform(given)
+        labels, distances = (own.get() if isinstance(own, runtime.Array) else own for own in (labels, distances))
+        np.testing.assert_array_equal(labels, [row.index(min(row)) for row in exact])
+        np.testing.assert_allclose(distances[:21], squares[:21], rtol=1e-7 if dtype == "f8" else 1e-3)
+        assert model.score(given) == pytest.approx(-squares.min(1).sum(), rel=1e-5)
+
+
+def test_batches_go_on_beyond_their_range_and_after_fit_and_load(
+    queue: Any, rng: np.random.Generator, tmp_path: pathlib.Path
+) -> None:
+    first, later = blobs(rng) / 1000, blobs(rng) + np.array([100.0, 0])
+    heavy = rng.integers(1, 5, 400).astype(float)
+    model = VectorQuantizer(4, refine=0, queue=queue).fit(first, sample_weight=np.full(400, 2.0))
+    sums, counts = np.zeros((4, 2)), np.zeros((4, 1))
+    np.add.at(sums, model.labels_, 2 * first)
+    np.add.at(counts, model.labels_, 2)
+    model.save(tmp_path / "a.npz")
+    loaded = VectorQuantizer.load(tmp_path / "a.npz", queue=queue)
+    words = model.codebook_
+    for own in (model, loaded):
+        own.partial_fit(later, sample_weight=heavy)
+    before = reference.squares(np.rint(later / model.scale_), np.rint(words / model.scale_)).argmin(1)
+    np.add.at(sums, before, heavy[:, None] * later)
+    np.add.at(counts, before, heavy[:, None])
+    np.testing.assert_allclose(model.codebook_, sums / counts, atol=2 * model.scale_)
+    np.testing.assert_array_equal(loaded.codebook_, model.codebook_)
+    assert model.codebook_.max() > 70
+    state = {name: value for name, value in vars(model).items() if name != "queue"}
+    with pytest.raises(ClquantError):
+        model.partial_fit(np.full((5, 2), np.nan))
+    assert all(vars(model)[name] is value for name, value in state.items())
 
 
 def test_progress_counts_stages_of_all_seeds_and_stops(queue: Any, rng: np.random.Generator) -> None:
