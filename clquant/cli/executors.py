@@ -61,7 +61,8 @@ def processes(args: argparse.Namespace, pairs: Sequence[Pair]) -> int:
     if jobs is not None:
         common.refuse_both(args, common.with_trait(args, "joint"), "jobs")
         check(args, pairs, "jobs")
-        return min(jobs, len(pairs)) if open_session(common.open_queue(args)).limits.is_cpu else 1
+        limits = open_session(common.open_queue(args)).limits
+        return min(jobs, len(pairs), max(limits.compute_units, 2)) if limits.is_cpu else 1
     if common.given(args, "here") or common.given(args, "joint") or any(_is_piped(*pair) for pair in pairs):
         return 1
     files = [source.path for source, _ in pairs if os.path.isfile(source.path)]

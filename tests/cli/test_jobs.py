@@ -135,12 +135,20 @@ def test_many_pictures_share_the_cores_of_a_cpu(folder: pathlib.Path, monkeypatc
         raise ClquantError("enough is known")
 
     limits = namedtuple("limits", "is_cpu is_pocl compute_units")
-    for made, jobs in ((limits(True, True, 3), 2), (limits(True, True, 1), None), (limits(True, False, 99), None)):
+    cases = (
+        (limits(True, True, 3), [], 2),
+        (limits(True, True, 1), [], None),
+        (limits(True, False, 99), [], None),
+        (limits(True, False, 3), ["--jobs", "64"], 3),
+        (limits(True, True, 99), ["--jobs", "64"], 4),
+        (limits(False, False, 99), ["--jobs", "64"], None),
+    )
+    for made, given, jobs in cases:
         monkeypatch.setattr(executors, "open_session", lambda _, made=made: namedtuple("session", "limits")(made))
         monkeypatch.setattr(executors, "ProcessPoolExecutor", begin)
         monkeypatch.setattr(executors, "_LEAST_BYTES", 0)
         inputs = ["in/a.png", "in/b.png", "in/d.png", "in/sub/c.png"]
-        assert cli.main(["palette", *inputs, "-k", "5", "-o", "out", "-q"]) == (0 if jobs is None else 2)
+        assert cli.main(["palette", *inputs, "-k", "5", "-o", "out", "-q", *given]) == (0 if jobs is None else 2)
         assert started == ([] if jobs is None else [jobs])
         started.clear()
 
