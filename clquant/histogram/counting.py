@@ -67,14 +67,15 @@ def count_colors(
         checked_total(sum(p.pixels for p in pictures))
         return merged([_on_host(session, part) for part in parts]).upload(scope)
     with session.scope() as own:
-        given = session, scope, sent_together(session, own, parts[0].pictures)
-        counter = _Counter(*given, parts[0].weights)
-        if counter.is_weighted or session.choose(VARIANTS) is PORTABLE or not (pixels := _OpaquePixels(*given)).fits:
-            return counter.count()
+        given, own_weights = (session, scope, sent_together(session, own, parts[0].pictures)), parts[0].weights
+        if own_weights is not None or session.choose(VARIANTS) is PORTABLE:
+            return _Counter(*given, own_weights).count()
+        if not (pixels := _OpaquePixels(*given)).fits:
+            return _Counter(*given, None).count()
         found = pixels.count()
         if found is None and (runs := RunCounter(*given)).fits:
             found = runs.count()
-        return found or counter.count_by_table()
+        return found or _Counter(*given, None).count_by_table()
 
 
 def _on_host(session: Session, portion: CountGroup) -> HostCounts:
@@ -111,11 +112,6 @@ class _Counter:
         self._pictures = pictures
         self._weights = weights
         self._pixels = sum(p.pixels for p in pictures)
-
-    @property
-    def is_weighted(self) -> bool:
-        """Whether pixels have weights."""
-        return self._weights is not None
 
     def count(self) -> ColorCounts:
         """Count as if all were opaque first; that tells whether there is partial transparency."""

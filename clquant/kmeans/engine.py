@@ -210,10 +210,9 @@ class KMeansPalette(PaletteEngine):
         return fitted.palette, end
 
     def _fitted(self, images: Any, sample_weight: Any, progress: ProgressCallback | None) -> Fitted:
-        given, sources = KMeansParams.of(vars(self)), materialize(images)
-        report = Progress(params.callback("progress", progress))
-        pictures = read_many(sources)
-        weights, unit = checked_weights(sample_weight, pictures, sources)
+        given, report = KMeansParams.of(vars(self)), Progress(params.callback("progress", progress))
+        pictures = read_many(images)
+        weights, unit = checked_weights(sample_weight, pictures, images)
         session = open_session(self.queue, device_arrays(pictures))
         with contextlib.ExitStack() as memory:
             counts = count_colors(session, memory.enter_context(session.scope()), pictures, weights)
