@@ -14,7 +14,7 @@ import PIL.Image
 from clquant.images.color_profiles import Conversion, ProfileConversion, conversion_of
 from clquant.images.composition import begins_in_part, compose
 from clquant.images.dark_values import SCALING, warn_of_dark
-from clquant.images.deep_files import deep_colors, orientation_of, turned_upright, upright
+from clquant.images.deep_files import deep_colors, note_late_exif, orientation_of, turned_upright, upright
 from clquant.images.guards.decoder_work import hidden_pictures
 from clquant.images.picture_files import MAX_FILE_PIXELS, opened
 from clquant.params import reason_of, shown
@@ -93,6 +93,7 @@ def composed(
     image: PIL.Image.Image, count: int, argument: str, max_bits: int = 8, most: int = MAX_FILE_PIXELS
 ) -> Iterator[tuple[Samples, Fraction]]:
     """Yield the frames of an opened file's first `count` pictures, with their seconds (see `composition.compose`)."""
+    note_late_exif(image)
     orientation = orientation_of(image) if "exif" in image.info else 1
     for pixels, seconds in compose(image, count, most, argument, lambda part, name: converted(part, name, max_bits)):
         yield upright(pixels, orientation), seconds

@@ -17,12 +17,15 @@ import numpy.typing as npt
 import PIL.Image
 from PIL.Image import Transpose
 
+from clquant.images.guards.metadata_work import png_chunks
+
 _ORIENTATION = 0x0112  # EXIF's tag; 1 is upright
 # The turns that set a picture of each orientation upright. Pillow's own function writes all EXIF data anew as well.
 _TURNS = dict(zip(range(2, 9), (
     Transpose.FLIP_LEFT_RIGHT, Transpose.ROTATE_180, Transpose.FLIP_TOP_BOTTOM, Transpose.TRANSPOSE,
     Transpose.ROTATE_270, Transpose.TRANSVERSE, Transpose.ROTATE_90,
 ), strict=True))  # fmt: skip
+_MOST_EXIF = 1 << 20
 _PLANAR, _SEPARATE = 284, 2  # TIFF's tag
 _OTHER = "B" if sys.byteorder == "little" else "L"
 # The layout of a file's values in Pillow's words, and that of the other byte order.
@@ -65,9 +68,23 @@ def _gray_with_alpha(image: Any) -> npt.NDArray[np.uint16]:
 
 def turned_upright(image: PIL.Image.Image) -> PIL.Image.Image:
     """A picture whose pixels are read, as its EXIF orientation says; damaged EXIF data say nothing."""
+    note_late_exif(image)
     image.load()
     turn = _TURNS.get(orientation_of(image))
     return image if turn is None else image.transpose(turn)
+
+
+def note_late_exif(image: Any) -> None:
+    """Give an opened animated PNG the EXIF data after its pixels, which Pillow reads of others alone."""
+    file = getattr(image, "fp", None)
+    if image.format != "PNG" or file is None or "exif" in image.info or not image.is_animated:
+        return
+    place = file.tell()
+    for kind, at, size in png_chunks(file):
+        if kind == b"eXIf" and size <= _MOST_EXIF:
+            file.seek(at)
+            image.info["exif"] = b"Exif\0\0" + file.read(size)
+    file.seek(place)
 
 
 def orientation_of(image: PIL.Image.Image) -> int:

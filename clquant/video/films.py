@@ -32,6 +32,7 @@ _MOST_RAW_SIDE = 1 << 16
 _RAW_RATE = 25
 MATRICES = {"bt601": 5, "bt709": 1}  # FFmpeg's numbers
 _UNNAMED = (0, 2)  # "reserved" and "unspecified"
+_BACK = 5  # steps: frames further back are of another recording
 _SHORT = Fraction(1, 10)  # seconds, or one and a half frames, that a whole film may lack of the length in its head
 # Decoders that know the alpha of WebM; FFmpeg's own for these codecs leave it out.
 _ALPHA_DECODERS = {"vp8": "libvpx", "vp9": "libvpx-vp9"}
@@ -81,10 +82,12 @@ class Film:
     def timed(self) -> Iterator[Timed]:
         """Yield the frames from `start` on, or from before it."""
         waiting: Any = None
-        end = Fraction(0)
+        end = shift = Fraction(0)
         for frame in self._frames():
             time = self._time_of(frame)
-            now = end if time is None else time
+            now = end if time is None else time + shift
+            if waiting is not None and now + _BACK * self._step < waiting[0]:  # another recording follows in the file
+                shift, now = shift + end - now, end
             if waiting is not None:
                 yield Timed(waiting[0], max(now, waiting[0]), partial(_pixels, waiting[1], self._size, self._matrix))
             waiting = now, frame

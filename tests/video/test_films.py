@@ -178,6 +178,20 @@ def test_frames_of_other_sizes_are_shown_in_the_size_of_the_film(tmp_path):
     assert {int(pixels.mean()) // 40 for pixels in read} == {2, 4}
 
 
+def test_recordings_that_follow_each_other_in_a_file_are_all_read(tmp_path):
+    data = b""
+    for level in (40, 200):
+        pictures = [np.full((32, 48, 3), level + number, np.uint8) for number in range(12)]
+        how = {"codec": "mpeg1video", "format": "yuv420p", "time_base": Fraction(1, 25), "max_b_frames": 2}
+        data += film(tmp_path / "a.mpg", pictures, **how).read_bytes()
+    (tmp_path / "both.mpg").write_bytes(data)
+    read = list(clquant.video.frames(tmp_path / "both.mpg"))
+    assert [frame.delay_ms for frame in read] == [40] * 24
+    assert [frame.pixels.mean() > 120 for frame in read] == [False] * 12 + [True] * 12
+    part = list(clquant.video.frames(tmp_path / "both.mpg", start=0.6))
+    assert [frame.pixels.mean() > 120 for frame in part] == [True] * 9
+
+
 @pytest.mark.parametrize("codec", ["libvpx", "libvpx-vp9"])
 def test_webm_keeps_its_alpha(codec, tmp_path):
     if codec not in av.codecs_available:

@@ -406,6 +406,13 @@ def test_frames_are_upright(format, count, orientation, tmp_path):
     if count > 1 and format != "TIFF":
         assert main(["palette", str(path), "-k", "2", "-q", "-o", str(tmp_path / "b.gif")]) == 0
         assert clquant.video.frames(tmp_path / "b.gif").height == read.height
+    if (format, count) == ("PNG", 3):  # EXIF data may come last
+        data = path.read_bytes()
+        begin = data.index(b"eXIf") - 4
+        end = begin + 12 + int.from_bytes(data[begin : begin + 4], "big")
+        late = data[:begin] + data[end:-12] + data[begin:end] + data[-12:]
+        assert [frame.pixels.shape for frame in clquant.video.frames(late)] == [frame.pixels.shape for frame in read]
+        assert clquant.quantize(late, 2).shape == (read.height, read.width)
 
 
 def _tagged(image, exif):
