@@ -33,11 +33,11 @@ int entry_of_few(int4 point, int4 color, REACH_POINTS points, int n_entries, int
     return best & 255;
 }
 
-/* Added to the squared distances of specks that opaque colours do not take, unless there is no other entry. */
+/* Added to the squared distances of specks where a colour is opaque and no entry is. */
 #define BARRED (MAX_SQUARED / 4)
 
 /* What a pixel shows in place of a speck: the entry nearest to a point with the penalty, the lowest of equals. All are
- * compared only where a speck may win. */
+ * compared only where a speck may win; of an opaque colour the opaque ones, which `within` has at alpha 255. */
 int entry_in_reach(int4 point, int4 color, REACH_POINTS points, __global const int4 *colors,
                    __global const uint *within, int n_entries, int speck)
 {
@@ -62,11 +62,25 @@ int entry_in_reach(int4 point, int4 color, REACH_POINTS points, __global const i
     }
     if (least < PENALTY)
         return nearest;
-    for (int i = 0; i < n_entries; i++) {
-        Squared other = squared(point - convert_int4(points[i])) + PENALTY;
+    int has_opaque = 0;
+    Squared extra = PENALTY;
 #if SPACE_ALPHA
-        other += color.w == WHITE && colors[i].w < WHITE ? BARRED : 0;
+    extra += color.w == WHITE ? BARRED : 0;
+    for (int word = 0; color.w == WHITE && word < words; word++)
+        for (uint bits = within[(768 + 255) * words + word]; bits; bits &= bits - 1) {
+            const int i = entry_of(bits, word);
+            if (colors[i].w < WHITE)
+                continue;
+            has_opaque = 1;
+            const Squared other = squared(point - convert_int4(points[i])) + PENALTY;
+            if (other < least || (other == least && i < nearest)) {
+                least = other;
+                nearest = i;
+            }
+        }
 #endif
+    for (int i = 0; i < n_entries && !has_opaque; i++) {
+        const Squared other = squared(point - convert_int4(points[i])) + extra;
         if (other < least || (other == least && i < nearest)) {
             least = other;
             nearest = i;
