@@ -20,6 +20,7 @@ from clquant.runtime import InvalidArgument
 
 COMPLETION_VARIABLE = "_ARGCOMPLETE"  # set by the shell while it asks for completions
 
+_NO_MEMORY = "there is not enough memory for this job"
 EXIT_PIPE = 141  # as a shell reports a process that a closed pipe ended
 
 
@@ -58,7 +59,7 @@ def main(
     except clquant.ClquantError as error:
         return _say(common.as_typed(args, str(error)), EXIT_USAGE)
     except MemoryError:
-        return _say("there is not enough memory for this job", EXIT_FAILED)
+        return _say(_NO_MEMORY, EXIT_FAILED)
     except OSError as error:  # of the system: no more processes or open files, a folder that is gone
         if os.environ.get("CLQUANT_DEBUG"):
             raise
@@ -67,6 +68,8 @@ def main(
     except Exception as error:
         if os.environ.get("CLQUANT_DEBUG"):
             raise
+        if "can't start new thread" in str(error):
+            return _say(f"{_NO_MEMORY}, or there are too many threads", EXIT_FAILED)
         return _say(f"unexpected {type(error).__name__}: {error} (CLQUANT_DEBUG=1 shows where)", EXIT_FAILED)
 
 

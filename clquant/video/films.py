@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import math
 import warnings
@@ -148,6 +149,8 @@ class Film:
             except StopIteration:
                 return
             except (av.error.FFmpegError, OSError, EOFError) as error:
+                if getattr(error, "errno", None) == errno.ENOMEM:
+                    raise MemoryError(f"{self._shown} needs more memory than there is") from error
                 if self._damaged:
                     return
                 raise self._cut_off(last, error) from error

@@ -392,6 +392,11 @@ def test_a_reader_that_goes_away_is_no_error(folder):
     [
         (KeyboardInterrupt(), 130, "clquant: interrupted\n"),
         (MemoryError(), 1, "clquant: there is not enough memory for this job\n"),
+        (
+            RuntimeError("can't start new thread"),
+            1,
+            "clquant: there is not enough memory for this job, or there are too many threads\n",
+        ),
         (RuntimeError("a bug"), 1, "clquant: unexpected RuntimeError: a bug (CLQUANT_DEBUG=1 shows where)\n"),
     ],
 )
