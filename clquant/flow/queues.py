@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
@@ -32,6 +33,7 @@ from clquant.runtime import (
 T = TypeVar("T")
 
 PORTIONS_EACH = 4  # for each queue, so that a faster device takes more of them
+FAST_SECONDS = 0.5e-9  # of a pixel: a queue that takes less waits for copies, which more queues do not speed up
 
 
 class QueueThreads:
@@ -158,9 +160,24 @@ class Several:
     def _run(
         self, picture: Picture, cuts: Sequence[Cut], step: Callable[[CommandQueue, Cut, Picture], T], report: Progress
     ) -> Iterator[T]:
-        """Yield what `step` makes of portions, in their order; each queue has one at work and one waiting."""
+        """Yield what `step` makes of portions, in their order; each queue has one at work and one waiting.
+
+        The first portion is one queue's. If it is through as fast as its copies can be, the rest is that queue's, too.
+        """
         with QueueThreads(self._queues) as threads:
-            free, more, source = list(range(len(threads))) * 2, enumerate(cuts), PictureSource(picture)
+            source, begin = PictureSource(picture), time.perf_counter()
+            yield threads.submit(0, step, cuts[0], source.part(cuts[0])).result()
+            report.report(cuts[0].row1, picture.height)
+            seconds = time.perf_counter() - begin
+            queues = list(range(len(threads)))
+            if seconds < FAST_SECONDS * picture.width * cuts[0].row1:
+                queues = queues[:1]
+                cuts = (
+                    cuts[1:] if source.is_stored else [Cut(cuts[1].row0, cuts[-1].row1, cuts[1].first, cuts[-1].last)]
+                )
+            else:
+                cuts = cuts[1:]
+            free, more = queues * 2, enumerate(cuts)
             running: dict[Future[T], tuple[int, int]] = {}
             found: dict[int, T] = {}
             try:
@@ -168,10 +185,8 @@ class Several:
                     while turn not in found:
                         for number, other in itertools.islice(more, len(free)):
                             place = free.pop(0)
-                            running[threads.submit(place, step, other, source.part(other))] = (
-                                number,
-                                place,
-                            )
+                            future = threads.submit(place, step, other, source.part(other))
+                            running[future] = number, place
                         for future in wait(running, return_when=FIRST_COMPLETED).done:
                             number, place = running.pop(future)
                             found[number] = future.result()
