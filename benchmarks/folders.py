@@ -26,7 +26,7 @@ COUNT, SHAPE = 128, (1024, 1600)
 QUICK_COUNT, QUICK_SHAPE = 4, (48, 64)
 WAYS = ("--jobs 1", "", "--jobs 8", "--jobs 24", "--cluster local")
 COLUMNS = {
-    "way": "clquant palette FOLDER -k 256",
+    "way": "clquant palette FOLDER -k 256 --dither none",
     "x": "files",
     "seconds": "s",
     "rate": "files/s",
@@ -56,7 +56,8 @@ def command_seconds(options: Options, way: str, given: pathlib.Path, out: pathli
     words = " ".join(chosen).split()
     begin = time.perf_counter()
     subprocess.run(
-        [sys.executable, "-m", "clquant", "palette", given, "-k", "256", "-o", out, "-q", *words], check=True
+        [sys.executable, "-m", "clquant", "palette", given, "-k", "256", "--dither", "none", "-o", out, "-q", *words],
+        check=True,
     )
     return time.perf_counter() - begin
 
