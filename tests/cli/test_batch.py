@@ -326,8 +326,9 @@ def test_few_colours_for_a_number_of_bytes_are_told_with_a_size_that_has_more(fo
         assert main(["palette", "small.png", "-k", "16", "-o", "y.png", "-q"]) == 0
         assert (folder / "y.png").stat().st_size <= int(most)
     PIL.Image.new("RGB", (8, 8), "teal").save("flat.png")
-    assert main(["palette", "flat.png", "--max-bytes", "900", "-o", "x.png"]) == 0
-    assert "resized" not in capsys.readouterr().err
+    for more in ([], ["-k", "1"]):
+        assert main(["palette", "flat.png", "--max-bytes", "900", "-o", "x.png", *more]) == 0
+        assert "resized" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", [["--max-bytes", "1500"], ["--psnr", "25"], ["--mse", "200"]])

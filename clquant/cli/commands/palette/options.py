@@ -322,7 +322,7 @@ class Options:
         `kept` gives what a file of so many colours keeps of the input.
         """
         # Bisection: a file of more colours is taken to be no smaller.
-        low, high = FEWEST_COLORS, colors(self.args)
+        low, high = min(FEWEST_COLORS, colors(self.args)), colors(self.args)
         best: tuple[IndexedImage, bytes] | None = None
         count, least = high, sys.maxsize
         while low <= high:
