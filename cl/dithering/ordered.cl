@@ -98,14 +98,13 @@ __kernel void dither_ordered(PALETTE_PARAMETERS, __global const Sample *pixels, 
         return;
     }
     const int4 point = space_coordinates(color, tables);
-    int first = nearest_to_color(point, color, points, colors, PALETTE_CELLS);
+    int first = WITHOUT_NEAREST(color.w, strength) ? 0 : nearest_to_color(point, color, points, colors, PALETTE_CELLS);
     const int values = (int)(side * side);
     const int number = mask[((first_row + row) & (side - 1)) * side + (column & (side - 1))];
 #if SIMPLICES
     if (IS_MIXED(color.w)) {
-        int at = walks[first];
         const int4 mixed = point_to_mix(point, points[first], strength);
-        const Mixture mixture = mixture_of(mixed, &at, points, simplices, values);
+        const Mixture mixture = mixture_of(mixed, points, simplices, walks, values);
         out[i] = entry_at(&mixture, number);
         return;
     }

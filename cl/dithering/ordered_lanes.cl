@@ -5,9 +5,7 @@
  */
 #if SIMPLICES
 #define WORDS (4 + sizeof(INDEX))
-#define WITHOUT_NEAREST(alpha, strength) (IS_MIXED(alpha) && (strength) == 256)
 #else
-#define WITHOUT_NEAREST(alpha, strength) 0
 #define WORDS (1 + (2 + 2 * sizeof(INDEX) + 3) / 4)
 #endif
 #include "mapping/memo.h"
@@ -136,7 +134,7 @@ void answer(const uint *keys, uint n, __global uint *memo, int bits, __global co
             int speck, int values, int strength, __global const int *tables, __global const uint2 *spans,
             __global const short *blocks, int4 grid, int shift SIMPLEX_PARAMETERS)
 {
-    int point[4][CHUNK], first[CHUNK], off[CHUNK], at = 0;
+    int point[4][CHUNK], first[CHUNK], off[CHUNK];
     uint cells[CHUNK];
     find_cells(keys, n, tables, grid, shift, point, cells);
     for (uint i = 0; i < n; i++)
@@ -160,7 +158,7 @@ void answer(const uint *keys, uint n, __global uint *memo, int bits, __global co
         __global Known *known = (__global Known *)(entry + 1);
 #if SIMPLICES
         if (IS_MIXED(color.w)) {
-            *known = mixture_of(point_to_mix(p, points[first[i]], strength), &at, points, simplices, values);
+            *known = mixture_of(point_to_mix(p, points[first[i]], strength), points, simplices, walks, values);
             continue;
         }
 #endif

@@ -156,10 +156,12 @@ class PixelOrdered:
     def constants(self, job: Ordered) -> dict[str, int]:
         """Return the kernel's compile-time constants."""
         space = self._palette.space
+        shift, side = simplices.cells_of(spaces.space(space.name, space.alpha))
         return {
             **bounds.constants(space, space.definition.ordered_share),
             "NEIGHBOURS": mixes.NEIGHBOURS[space.alpha],
             "SIMPLICES": job.has_simplices * (1 + self._is_opaque),
+            **({"WALK_SHIFT": shift, "WALK_SIDE": side} if job.has_simplices else {}),
         }
 
     def mixes(self) -> npt.NDArray[Any]:

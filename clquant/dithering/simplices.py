@@ -31,6 +31,8 @@ CHROMA = {False: 3, True: 24}
 """How much more a square of chroma counts in the variance, by whether the space has axes of it, which are short."""
 FAR, PRICE = 16, 64
 """Extents of the space at which the outer corners lie, and price of an error by an extent, of variance."""
+CELL_BITS = 4
+"""Log of the number of cells along an axis."""
 SIMPLEX = np.dtype([("planes", np.int64, (4, 4)), ("entries", np.int32, 4), ("beyond", np.int32, 4)])
 """Of each corner: its weight is planes . (x, y, z, 1), its entry or -1, and the simplex beyond the side opposite."""
 
@@ -59,7 +61,7 @@ def spans(palette: Palette) -> bool:
 
 @lru_cache(maxsize=32)
 def simplices(palette: Palette, space: Space) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int32]]:
-    """(n,) of `SIMPLEX`, and per entry one that has it as a corner; `space` of 8-bit values, of opaque colours."""
+    """(n,) of `SIMPLEX`, and per cell one around its middle; `space` of 8-bit values, of opaque colours."""
     rgba = palette.rgba()
     points = space.coordinates(rgba)[:, :3].astype(np.int64)
     opaque = np.flatnonzero(rgba[:, 3] == 255)
@@ -76,10 +78,28 @@ def simplices(palette: Palette, space: Space) -> tuple[npt.NDArray[np.void], npt
     table["planes"] = _planes((corners + centre)[found])
     table["entries"] = np.where(found < len(entries), np.append(entries, np.full(len(outer), -1))[found], -1)
     table["beyond"] = beyond
-    starts = np.zeros(len(palette), np.int32)
-    simplex, corner = np.nonzero(table["entries"] >= 0)
-    starts[table["entries"][simplex, corner]] = simplex
-    return table, starts
+    return table, _walk(table, *cells_of(space))
+
+
+def cells_of(space: Space) -> tuple[int, int]:
+    """Log of the width of the cells that walks begin at, and their number along an axis."""
+    largest = max(space.extent[:3])
+    shift = max(largest.bit_length() - CELL_BITS, 0)
+    return shift, (largest >> shift) + 1
+
+
+def _walk(table: npt.NDArray[np.void], shift: int, side: int) -> npt.NDArray[np.int32]:
+    """(side^3,) simplices around the middles of cells, each found by a walk."""
+    middles = (np.indices((side, side, side)).reshape(3, -1).T << shift) + (1 << shift >> 1)
+    points = np.concatenate([middles, np.ones((len(middles), 1), np.int64)], axis=1)
+    found, walking = np.zeros(len(points), np.int32), np.arange(len(points))
+    while len(walking):
+        weights = (table["planes"][found[walking]] @ points[walking, :, None])[..., 0]
+        side_beyond = weights.argmin(axis=1)
+        goes_on = weights.min(axis=1) < 0
+        walking, side_beyond = walking[goes_on], side_beyond[goes_on]
+        found[walking] = table["beyond"][found[walking], side_beyond]
+    return found
 
 
 def _axes(space: Space) -> tuple[Int, Int, Int]:
