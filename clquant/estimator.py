@@ -12,7 +12,7 @@ import numpy as np
 
 from clquant import params
 from clquant.flow.threads import stream
-from clquant.runtime import InvalidArgument, InvalidType, NotFittedError
+from clquant.runtime import Array, InvalidArgument, InvalidType, NotFittedError
 
 E = TypeVar("E", bound="Estimator")
 
@@ -158,12 +158,15 @@ class Estimator:
     def __deepcopy__(self: E, memo: dict[int, Any]) -> E:
         """A copy that shares nothing but the queue."""
         made = type(self).__new__(type(self))
-        made.__dict__.update({k: v if k == "queue" else copy.deepcopy(v, memo) for k, v in self.__dict__.items()})
+        for name, value in self.__dict__.items():
+            own = value.copy() if isinstance(value, Array) else value if name == "queue" else copy.deepcopy(value, memo)
+            made.__dict__[name] = own
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        """For `pickle`: all but the queue, which no other process has; there the default device is used."""
-        return {name: None if name == "queue" else value for name, value in self.__dict__.items()}
+        """For `pickle`: all but the queue, which no other process has; device arrays become those of the host."""
+        state = {name: None if name == "queue" else value for name, value in self.__dict__.items()}
+        return {name: value.get() if isinstance(value, Array) else value for name, value in state.items()}
 
     def __sklearn_clone__(self: E) -> E:
         """For `sklearn.base.clone`: an unfitted engine of equal parameters, on the same queue."""

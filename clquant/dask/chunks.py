@@ -20,6 +20,7 @@ from clquant.dask.verify import verified_share
 from clquant.dask.work import at_place, held, named, workers
 from clquant.images.foreign import channels_last
 from clquant.images.rows import refuse_rows
+from clquant.params import refuse_masked
 from clquant.runtime import ClquantError, FileError, InvalidArgument
 
 try:
@@ -138,8 +139,9 @@ def map_chunks(array: Any, work: Callable[..., Any], chunks: tuple[tuple[int, ..
 
 def _of_chunk(chunk: npt.NDArray[Any], work: Callable[..., Any], block_info: Any = None) -> Any:
     row, column = (place[0] for place in block_info[0]["array-location"])
-    shape = block_info[None]["chunk-shape"]
-    return at_place(f"chunk at row {row}, column {column}", work, np.asarray(chunk), shape)
+    shape, name = block_info[None]["chunk-shape"], f"chunk at row {row}, column {column}"
+    refuse_masked(name, chunk)
+    return at_place(name, work, np.asarray(chunk), shape)
 
 
 def records(parts: Sequence[Any], dtype: npt.DTypeLike) -> Any:

@@ -122,8 +122,11 @@ def _error(model: Any, rows: npt.NDArray[Any], _: int, weights: Weights) -> int:
 
 def checked_rows(given: Any) -> Any:
     """Return a Dask array of rows with each row in one chunk and no chunk empty."""
+    if hasattr(given, "to_dask_array"):
+        raise InvalidType(f"X is a Dask {type(given).__name__}; allowed: X.to_dask_array(lengths=True)")
     if given.ndim != 2 or any(np.isnan(side) for side in given.shape):
-        raise InvalidArgument(f"X is a Dask array of shape {given.shape}; allowed: known (n, d)")
+        hint = "known (n, d), which X.compute_chunk_sizes() finds"
+        raise InvalidArgument(f"X is a Dask array of shape {given.shape}; allowed: {hint}")
     return placed(given.rechunk({0: tuple(size for size in given.chunks[0] if size) or (0,), 1: -1}), "X")
 
 

@@ -23,7 +23,7 @@ from clquant.images.stores import is_store, open_store, whole_calls, zarr_module
 from clquant.images.tiff import geo
 from clquant.images.tiff.directories import profile_of
 from clquant.images.tiff.tiled import open_tiled
-from clquant.params import reason_of, shown
+from clquant.params import reason_of, refuse_masked, shown
 from clquant.runtime import Array, ClquantError, FileError, InvalidArgument, bound
 
 # Host memory of a job on a lazy picture, unless the caller names another bound.
@@ -86,7 +86,9 @@ def values_of(source: Any, key: Any, argument: str) -> npt.NDArray[Any]:
     """Read rows, a rectangle or all of an array or a store."""
     try:
         with whole_calls():
-            return np.asarray(source[key])
+            values = source[key]
+            refuse_masked(argument, values)
+            return np.asarray(values)
     except ClquantError:  # of a reader of this library
         raise
     except Exception as error:  # storage fails in many ways

@@ -27,6 +27,7 @@ class RowQuantizer(Estimator, abc.ABC):
     inertia_: float
     n_iter_: int
     n_features_in_: int
+    feature_names_in_: npt.NDArray[Any]
 
     def __init__(
         self, init: Any, n_init: int, max_iter: int, refine: int, random_state: int, queue: CommandQueue | None
@@ -77,6 +78,7 @@ class RowQuantizer(Estimator, abc.ABC):
         """
         callback, most = params.callback("progress", progress), memory_bytes(memory)
         self._fit(read_rows(X, most), sample_weight, callback, most)
+        self._name_features(_names_of(X))
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Any:
@@ -143,7 +145,11 @@ class RowQuantizer(Estimator, abc.ABC):
         self._check_fitted("n_features_in_")
         state, arrays = self._state()
         plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in self.get_params().items() if k != "queue"}
-        given = {k: v for k, v in plain.items() if isinstance(v, str | int | float | None)}  # no arrays of `init`
+        given = {k: v for k, v in plain.items() if isinstance(v, str | int | float | None)}
+        if not isinstance(self.init, str):
+            arrays = {**arrays, "init": params.array("init", self.init, "numbers, (k, d)", "buif")}
+        if hasattr(self, "feature_names_in_"):
+            state = {**state, "names": self.feature_names_in_.tolist()}
         write(path, {"kind": type(self).__name__, "parameters": given, **state}, arrays)
 
     @classmethod
@@ -171,7 +177,8 @@ class RowQuantizer(Estimator, abc.ABC):
             raise FormatError(f"{what} holds a {shown(header.get('kind'))}; allowed: a {cls.__name__}")
         try:
             made = cls(**header["parameters"])
-            made.set_params(queue=queue)
+            made.set_params(queue=queue, init=arrays.get("init", made.init))
+            made._name_features(header.get("names"))
             made._restore(header, arrays)
         except Exception as error:  # a damaged header has anything in it
             raise FormatError(f"{what} is no saved {cls.__name__}: {reason_of(error)}") from error
@@ -196,11 +203,48 @@ class RowQuantizer(Estimator, abc.ABC):
     def _given(self, rows: Any) -> RowSource:
         """Rows to be looked at by the codewords."""
         self._check_fitted("n_features_in_")
-        source = read_rows(rows)
+        source, names = read_rows(rows), _names_of(rows)
+        known = getattr(self, "feature_names_in_", None)
+        if names is not None and known is not None and names != known.tolist():
+            raise InvalidArgument(
+                f"The feature names should match those that were passed during fit: X has the columns "
+                f"{shown(names)}; allowed: {shown(known.tolist())}, in this order"
+            )
         if source.components != self.n_features_in_:
             expecting = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
             raise InvalidArgument(f"X has {source.components} features, but {expecting}")
         return source
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:  # noqa: ARG002
+        """The names of the columns of `transform`: the class in lower case and a number.
+
+        Parameters
+        ----------
+        input_features : ignored
+            Taken for scikit-learn's sake.
+
+        Returns
+        -------
+        ndarray of str objects
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        """
+        self._check_fitted("n_features_in_")
+        name = type(self).__name__.lower()
+        return np.array([f"{name}{number}" for number in range(self._width())], object)
+
+    @abc.abstractmethod
+    def _width(self) -> int:
+        """Columns of what `transform` gives."""
+
+    def _name_features(self, names: list[str] | None) -> None:
+        """Keep the names of columns, if they have any."""
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, object)
 
     def __sklearn_tags__(self) -> Any:
         """For scikit-learn: an estimator of tables."""
@@ -212,3 +256,11 @@ class RowQuantizer(Estimator, abc.ABC):
             transformer_tags=TransformerTags(preserves_dtype=[]),
             input_tags=InputTags(one_d_array=False, two_d_array=True),
         )
+
+
+def _names_of(rows: Any) -> list[str] | None:
+    """The names of the columns of a table, if all are text."""
+    if not hasattr(rows, "columns"):
+        return None
+    names = list(rows.columns)
+    return names if names and all(isinstance(name, str) for name in names) else None

@@ -152,6 +152,9 @@ class CodeQuantizer(RowQuantizer):
         numbers = np.stack(owns, axis=1).astype(number_dtype(bits))
         return numbers if dtype.itemsize * 8 == bits else pack(numbers, bits)
 
+    def _width(self) -> int:
+        return len(self._parts)
+
     def _bits(self) -> int:
         """Bits of a number of a fitted quantizer."""
         return int(self.codebooks_.shape[1] - 1).bit_length()

@@ -55,8 +55,8 @@ def unpack(codes: npt.NDArray[np.uint8], count: int, bits: int) -> npt.NDArray[A
 
 def checked_codes(codes: Any, count: int, bits: int) -> npt.NDArray[np.uint8]:
     """Codes that a person gave."""
-    params.refuse_remote("codes", codes)
-    width, found = code_bytes(count, bits), np.asarray(codes)
+    width = code_bytes(count, bits)
+    found = params.array("codes", codes, f"uint8, (n, {width})")
     if found.dtype != np.uint8:
         raise InvalidType(f"codes is {params.shown(codes)}; allowed: uint8, (n, {width})")
     if found.ndim != 2 or found.shape[1] != width:
@@ -66,8 +66,7 @@ def checked_codes(codes: Any, count: int, bits: int) -> npt.NDArray[np.uint8]:
 
 def checked_numbers(numbers: Any, count: int, bits: int) -> npt.NDArray[Any]:
     """Plain codes that a person gave: codeword numbers."""
-    params.refuse_remote("numbers", numbers)
-    found = np.asarray(numbers)
+    found = params.array("numbers", numbers, f"integers, (n, {count})")
     if found.dtype.kind not in "ui":
         raise InvalidType(f"numbers is {params.shown(numbers)}; allowed: integers, (n, {count})")
     if found.ndim != 2 or found.shape[1] != count:

@@ -75,6 +75,11 @@ def codebooks_of(given: Any) -> tuple[npt.NDArray[np.float32], Matrix | None]:
     if isinstance(given, faiss.IndexPreTransform):
         matrix = _matrix_of(given)
         given = faiss.downcast_index(given.index)
+    if getattr(given, "by_residual", False):
+        raise InvalidArgument(
+            f"given is {params.shown(given)} with by_residual, whose codebooks are of rows less their list's centroid; "
+            "allowed: its pq, to encode such differences, or an index trained with by_residual=False"
+        )
     found = getattr(given, "pq", given)
     if not isinstance(found, faiss.ProductQuantizer):
         raise InvalidType(f"given is {params.shown(given)}; allowed: faiss.ProductQuantizer or an index that has one")
@@ -89,7 +94,10 @@ def _matrix_of(index: Any) -> Matrix:
     steps = [faiss.downcast_VectorTransform(index.chain.at(i)) for i in range(index.chain.size())]
     if len(steps) != 1 or not isinstance(steps[0], faiss.LinearTransform) or steps[0].have_bias:
         raise InvalidArgument("given has other steps than one rotation; allowed: one linear transform without a bias")
-    found = faiss.vector_to_array(steps[0].A).reshape(steps[0].d_out, steps[0].d_in).T.astype(np.float64)
+    matrix = faiss.vector_to_array(steps[0].A)
+    if matrix.size != steps[0].d_out * steps[0].d_in:
+        raise InvalidArgument("given is not trained: it has no rotation")
+    found = matrix.reshape(steps[0].d_out, steps[0].d_in).T.astype(np.float64)
     if found.shape[0] != found.shape[1] or float(np.abs(found.T @ found - np.eye(len(found))).max()) > 1e-3:
         raise InvalidArgument("given has a transform that is no rotation; allowed: a square orthogonal matrix")
     turned: Matrix = found

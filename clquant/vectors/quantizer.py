@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
+import warnings
 from typing import Any, overload
 
 import numpy as np
@@ -17,7 +18,7 @@ from clquant.training.blocks import Weights
 from clquant.training.schedule import ROWS
 from clquant.training.search import MAX_CODEBOOK
 from clquant.training.seeding import STARTS
-from clquant.training.training import Plan
+from clquant.training.training import Plan, Trained
 from clquant.vectors.base import RowQuantizer
 from clquant.vectors.batches import Batches, grow, rescale
 from clquant.vectors.distances import Labels
@@ -28,6 +29,19 @@ from clquant.vectors.rows import RowSource, finite, read_rows, row_weights
 from clquant.vectors.saved import Arrays, State, fixed_of, fixed_state, words_of
 
 METRICS = ("sqeuclidean", "cosine")
+
+
+def _warn_of_rounding(fixed: FixedPoint, found: Trained, error: int) -> None:
+    """Warn if rounding moves numbers by more than a fifth of their root mean squared distance to codewords."""
+    total, mass = error / 4.0**FINE_BITS, int(found.totals[:, -1].sum()) * found.codebook.shape[1]
+    if total != found.error and total < 2 * mass:
+        spread = fixed.scale * math.sqrt(total / mass)
+        warnings.warn(
+            f"numbers of X are rounded to multiples of {fixed.scale:g}, but their root mean squared distance to "
+            f"codewords is {spread:g}: outliers or columns of unlike range leave the others too few bits; clip or "
+            "scale them",
+            stacklevel=4,
+        )
 
 
 class VectorQuantizer(RowQuantizer):
@@ -246,8 +260,7 @@ class VectorQuantizer(RowQuantizer):
             If a label names no codeword.
         """
         self._check_fitted("codebook_")
-        params.refuse_remote("labels", labels)
-        indices = np.asarray(labels)
+        indices = params.array("labels", labels, "integers, (n,)")
         if indices.dtype.kind not in "ui" or indices.ndim != 1:
             raise InvalidType(f"labels is {params.shown(labels)}; allowed: integers, (n,)")
         if indices.size and not 0 <= indices.min() <= indices.max() < len(self.codebook_):
@@ -307,6 +320,13 @@ class VectorQuantizer(RowQuantizer):
             error = found.error if is_exact else rows.error(made, fixed, found.codebook, weights, labels)
         self._adopt(fixed, found.codebook)
         self.labels_, self._batches = labels, Batches.of(fixed, found.totals, unit)
+        if not is_exact:
+            _warn_of_rounding(fixed, found, error)
+        distinct = len(np.unique(found.codebook, axis=0))
+        if distinct < size:
+            warnings.warn(
+                f"{distinct} codewords are different, n_codewords is {size}: X has few different rows", stacklevel=3
+            )
         self.inertia_, self.n_iter_ = self._real_error(error, source) * unit, found.n_iter
 
     def _start(self, fixed: FixedPoint, size: int, components: int) -> npt.NDArray[np.integer[Any]]:
@@ -330,6 +350,9 @@ class VectorQuantizer(RowQuantizer):
     def _state(self) -> tuple[State, Arrays]:
         batches = {"fixed": fixed_state(self._batches.fixed), "exponent": self._batches.exponent}
         return {**self._plain_state(), "batches": batches}, {"words": self._words, **self._batches.halves()}
+
+    def _width(self) -> int:
+        return len(self._words)
 
     def _plain_state(self) -> State:
         """The state of a quantizer that learns no further batches."""

@@ -16,10 +16,11 @@ from clquant.executors import remote_executor
 from clquant.flow.source import Source
 from clquant.images.files import path_of
 from clquant.images.storage import check_sizes, values_of
-from clquant.params import refuse_masked, shown
+from clquant.params import reason_of, refuse_masked, shown
 from clquant.runtime import (
     Array,
     Buffer,
+    ClquantError,
     CommandQueue,
     InvalidArgument,
     InvalidType,
@@ -165,6 +166,7 @@ class RowSource(Source):
 
 def checked(rows: npt.NDArray[Any], first: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Rows of which the first has a number, in the machine's order of bytes, if they are of a dtype and finite."""
+    refuse_masked("X", rows)
     rows = rows.astype(rows.dtype.newbyteorder("="), copy=False)
     if rows.dtype != dtype:
         raise InvalidType(f"X gives rows of {rows.dtype} from row {first} on; allowed: those of its own dtype {dtype}")
@@ -181,6 +183,15 @@ def finite(rows: npt.NDArray[Any], first: int) -> npt.NDArray[Any]:
 
 def read_rows(given: Any, memory: int = MOST_CHUNK) -> RowSource:
     """The rows of an argument `X`, checked but for their values; chunks of stores fit `memory`."""
+    try:
+        return _open_rows(given, memory)
+    except ClquantError:
+        raise
+    except Exception as error:  # closed stores, and arrays of other libraries, in their own ways
+        raise InvalidType(f"X is {type(given).__name__}, which cannot be read: {reason_of(error)}") from error
+
+
+def _open_rows(given: Any, memory: int) -> RowSource:
     if type(given).__module__.startswith("scipy.sparse"):
         raise InvalidType(f"X is a sparse {type(given).__name__}; sparse rows are not supported: give a dense array")
     elsewhere = remote_executor(given)
@@ -231,8 +242,11 @@ def _in_memory(given: Any) -> Any:
     try:
         dense = hasattr(given, "__dlpack__") and not isinstance(given, np.ndarray)
         rows = np.from_dlpack(given) if dense else np.asarray(given)
-        return rows.astype(np.float64) if rows.dtype == object else rows
-    except (TypeError, ValueError, BufferError, RuntimeError) as error:
+        if rows.dtype.name == "bfloat16":
+            return rows.astype(np.float32)
+        with np.errstate(over="ignore"):  # what is infinite then is found by its row
+            return rows.astype(np.float64) if rows.dtype == object or rows.dtype == np.longdouble else rows
+    except (TypeError, ValueError, BufferError, RuntimeError, OverflowError) as error:
         raise InvalidType(f"X is {shown(given)}; allowed: rows of numbers, (n, d): {error}") from error
 
 

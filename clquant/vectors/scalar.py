@@ -23,7 +23,7 @@ from clquant.runtime import (
     open_session,
 )
 from clquant.vectors.scalar_counts import counted_codebooks, is_counted
-from clquant.vectors.scalar_runs import best_runs, run_means
+from clquant.vectors.scalar_runs import best_runs, repeat_means
 
 __all__ = ["scalar_codebook"]
 
@@ -251,7 +251,13 @@ def _means(
         np.cumsum(part, axis=1, out=sums[:, 1:])
         totals.append(sums[rows, ends] - sums[rows, begins])
     weight, high, low = totals
-    return run_means(np.ldexp(high.astype(np.float64), HALF_BITS) + low, weight, begins < ends)
+    weight = np.maximum(weight, 1)
+    total = np.ldexp(high.astype(np.float64), HALF_BITS) + low
+    # Sums that float64 does not hold have large means, whose whole parts are exact: equal numbers are their own mean.
+    whole, rest = np.divmod(high, weight)
+    more, rest = np.divmod((rest << HALF_BITS) + low, weight)
+    large = ((whole << HALF_BITS) + more) + rest / weight
+    return repeat_means(np.where(np.abs(total) < 2.0**53, total / weight, large), begins < ends)
 
 
 def _repeats_last(codebooks: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

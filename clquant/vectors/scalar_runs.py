@@ -76,5 +76,10 @@ def run_means(
     sums: npt.NDArray[np.float64], weight: npt.NDArray[np.integer], is_run: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.float64]:
     """(m, k) means of runs; a run without numbers has the mean before it."""
+    return repeat_means(sums / np.maximum(weight, 1), is_run)
+
+
+def repeat_means(means: npt.NDArray[np.float64], is_run: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+    """Means of which that of a run without numbers is the mean before it."""
     last = np.maximum.accumulate(np.where(is_run, np.arange(is_run.shape[1]), 0), axis=1)
-    return np.take_along_axis(sums / np.maximum(weight, 1), last, axis=1)
+    return np.take_along_axis(means, last, axis=1)

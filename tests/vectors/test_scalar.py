@@ -146,3 +146,9 @@ def test_progress_is_told_and_stops(rng: np.random.Generator, monkeypatch: pytes
 def test_bad_input(values: Any, options: dict[str, Any], words: str) -> None:
     with pytest.raises(clquant.ClquantError, match=words):
         scalar_codebook(values, **{"k": 1, **options})
+
+
+def test_equal_numbers_are_their_own_mean(rng: np.random.Generator) -> None:
+    for number in rng.normal(size=20).astype(np.float32):
+        found = scalar_codebook(np.full(5, number), 3, sample_weight=rng.random(5))
+        assert np.array_equal(found, np.full(3, number))
