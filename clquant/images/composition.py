@@ -106,70 +106,70 @@ def _draw(
     screen: _Screen | None = None
     is_gray = True
     for part in parts:
-        colors, alpha = _pixels(part, argument, convert)
-        screen = screen or _Screen(shape, colors.dtype)
-        is_gray = is_gray and colors.ndim == 2
+        new = _pixels(part, argument, convert)
+        screen = screen or _Screen(shape, new.dtype)
+        is_gray = is_gray and new.ndim == 2
         height, width = max(shape[0] - part.y, 0), max(shape[1] - part.x, 0)
         place = slice(part.y, part.y + min(part.rows, height)), slice(part.x, part.x + min(part.columns, width))
-        stood = (
-            [plane[place].copy() for plane in (screen.colors, screen.alpha)] if part.disposal == _RESTORE else [0, 0]
-        )
-        screen.draw(place, np.atleast_3d(colors)[:height, :width], alpha, part.is_over)
+        stood = screen.pixels[place].copy() if part.disposal == _RESTORE else 0
+        screen.draw(place, np.atleast_3d(new)[:height, :width], part.is_over)
         yield screen.seen(is_gray), part.seconds
         if part.disposal != _KEEP:
-            screen.colors[place], screen.alpha[place] = stood
+            screen.pixels[place] = stood
 
 
 class _Screen:
-    """What stands, transparent at first."""
+    """What stands, (H, W, 4), transparent at first."""
 
     def __init__(self, shape: tuple[int, int], dtype: npt.DTypeLike) -> None:
-        self.colors, self.alpha = np.zeros((*shape, 3), dtype), np.zeros(shape, dtype)
-        self._opaque = int(np.iinfo(self.alpha.dtype).max)
+        self.pixels = np.zeros((*shape, 4), dtype)
+        self._opaque = int(np.iinfo(self.pixels.dtype).max)
 
     def seen(self, is_gray: bool) -> Pixels:
         """Copy the pixels, with alpha if one has it."""
-        pixels: Pixels = self.colors[:, :, 0] if is_gray else self.colors
-        return np.dstack([self.colors, self.alpha]) if self.alpha.min() < self._opaque else pixels.copy()
+        is_opaque = self.pixels[:, :, 3].min() == self._opaque
+        if is_gray or not is_opaque:
+            pixels: Pixels = (self.pixels[:, :, 0] if is_opaque else self.pixels).copy()
+            return pixels
+        colors: Pixels = np.empty((*self.pixels.shape[:2], 3), self.pixels.dtype)
+        for channel in range(3):
+            colors[:, :, channel] = self.pixels[:, :, channel]
+        return colors
 
-    def draw(self, place: tuple[slice, slice], new: Pixels, alpha: Pixels | None, is_over: bool) -> None:
-        """Draw a rectangle in place of what stands there, or over it by its alpha."""
-        colors, stands = self.colors[place], self.alpha[place]
-        if alpha is None:
-            colors[...], stands[...] = new, self._opaque
+    def draw(self, place: tuple[slice, slice], new: Pixels, is_over: bool) -> None:
+        """Draw a rectangle of 1, 3 or 4 channels in place of what stands there, or over it by its alpha."""
+        stands = self.pixels[place]
+        if new.shape[2] < 4:
+            stands[:, :, :3], stands[:, :, 3] = new, self._opaque
             return
-        alpha = alpha[: stands.shape[0], : stands.shape[1]]
         if not is_over:
-            colors[...], stands[...] = new, alpha
+            stands[...] = new
             return
+        alpha = new[:, :, 3]
         is_opaque = alpha == self._opaque
         is_soft = (alpha > 0) & ~is_opaque
         if is_soft.any():
-            colors[is_soft], stands[is_soft] = self._blended(
-                *(plane[is_soft].astype(np.int64) for plane in (new, alpha[:, :, None], colors, stands[:, :, None]))
-            )
-        whole = f"V{3 * colors.itemsize}"  # a pixel as one item, which NumPy copies faster
-        np.copyto(colors.view(whole), new.view(whole), where=is_opaque[:, :, None])
-        np.copyto(stands, alpha, where=is_opaque)
+            stands[is_soft] = self._blended(new[is_soft].astype(np.int64), stands[is_soft].astype(np.int64))
+        whole = f"u{4 * new.itemsize}"  # a pixel as one number, which NumPy copies faster
+        items = stands.view(whole)
+        items[...] = np.where(is_opaque[:, :, None], new.view(whole), items)
 
-    def _blended(self, above: Values, own: Values, below: Values, stood: Values) -> tuple[Values, Values]:
+    def _blended(self, above: Values, below: Values) -> Values:
         """Colours over others by their alpha, neither multiplied by it, and the alpha of both; to the nearest."""
-        own, rest = own * self._opaque, stood * (self._opaque - own)
+        own, rest = above[:, 3:] * self._opaque, below[:, 3:] * (self._opaque - above[:, 3:])
         total = own + rest
-        return (above * own + below * rest + total // 2) // total, (total[:, 0] + self._opaque // 2) // self._opaque
+        colors = (above[:, :3] * own + below[:, :3] * rest + total // 2) // total
+        return np.concatenate([colors, (total + self._opaque // 2) // self._opaque], axis=1)
 
 
-def _pixels(part: _Part, argument: str, convert: Convert) -> tuple[Pixels, Pixels | None]:
-    """Decode a frame's rectangle: (h, w) or (h, w, 3) colours, and (h, w) alpha where it has some."""
+def _pixels(part: _Part, argument: str, convert: Convert) -> Pixels:
+    """Decode a frame's rectangle: (h, w), or (h, w, 3 or 4)."""
     if part.colors is not None and not part.rows * part.columns:
-        return np.zeros((part.rows, part.columns, 3), np.uint8), None
+        return np.zeros((part.rows, part.columns, 3), np.uint8)
     with opened(part.data, argument) as (image, _):
-        if part.colors is not None:
-            indices = np.asarray(image)
-            alpha = None if part.colors[:, 3].all() else part.colors[:, 3].take(indices)
-            return np.ascontiguousarray(part.colors[:, :3]).view("V3").take(indices).view((np.uint8, 3)), alpha
-        pixels = convert(image, argument)
-    return (pixels[:, :, :3], pixels[:, :, 3]) if pixels.ndim == 3 and pixels.shape[2] == 4 else (pixels, None)
+        if part.colors is None:
+            return convert(image, argument)
+        return part.colors.view(np.uint32)[:, 0].take(np.asarray(image))[:, :, None].view(np.uint8)
 
 
 def _read_gif(file: BinaryIO, count: int) -> Iterator[_Part]:
@@ -195,14 +195,15 @@ def _read_gif(file: BinaryIO, count: int) -> Iterator[_Part]:
             colors[:, :3] = 0
             colors[: len(table), :3] = table
         colors[:, 3] = 255
-        if flags & _TRANSPARENT_FLAG:
+        has_hole = bool(flags & _TRANSPARENT_FLAG)
+        if has_hole:
             colors[hole] = 0
         # Without a table Pillow gives the indices.
         data = b"GIF89a" + struct.pack("<HHBBB", columns, rows, 0, 0, 0) + _IMAGE
         data += struct.pack("<HHHHB", 0, 0, columns, rows, layout & _INTERLACED_FLAG)
         data += _take(file, 1) + _gif_blocks(file) + _TRAILER
         disposal = _GIF_DISPOSALS.get(flags >> 2 & 7, _KEEP)
-        yield _Part(data, x, y, columns, rows, Fraction(delay, 100), disposal, colors=colors)
+        yield _Part(data, x, y, columns, rows, Fraction(delay, 100), disposal, has_hole, colors)
 
 
 def _gif_table(file: BinaryIO, flags: int) -> npt.NDArray[np.uint8] | None:

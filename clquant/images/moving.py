@@ -51,6 +51,7 @@ class About:
 
     count: int  # 1 for a still picture
     plays: int  # how often they are shown; 0 for ever
+    shape: tuple[int, int] | None  # height and width, where no orientation can turn the pixels
 
 
 def about(source: str | bytes, argument: str) -> About:
@@ -66,7 +67,7 @@ def about_opened(image: PIL.Image.Image, nbytes: int) -> About:
     plays = 1 if loop is None else int(loop)
     if loop and image.format in _REPETITIONS:
         plays += 1
-    return About(max(count, 1), plays)
+    return About(max(count, 1), plays, (image.height, image.width) if image.format == "GIF" else None)
 
 
 def file_of(image: PIL.Image.Image) -> bytes | None:

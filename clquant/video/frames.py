@@ -46,8 +46,8 @@ class _AnimatedFile:
         self._file, self._name, self._damaged = file, name, damaged
         about = moving.about(file, name)
         self.count = self.expected = about.count
-        first = next(moving.frames(file, name)).pixels
-        self.height, self.width = int(first.shape[0]), int(first.shape[1])
+        shape = about.shape or next(moving.frames(file, name)).pixels.shape
+        self.height, self.width = int(shape[0]), int(shape[1])
         self.plays = about.plays
 
     def timed(self) -> Iterator[Timed]:
