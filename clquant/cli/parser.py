@@ -46,7 +46,7 @@ class _Parser(argparse.ArgumentParser):
         self.exit(EXIT_USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        if self._subparsers is not None and args == []:
+        if self._subparsers is not None and args == [] and "_ARGCOMPLETE" not in os.environ:
             self.print_help()
             self.exit()
         return super().parse_known_args(args, namespace)

@@ -25,8 +25,8 @@ from clquant.dask import (
     Files,
     LocalOpenCLCluster,
     MismatchError,
-    executor,
     files,
+    maps,
     reductions,
     sums,
     verify,
@@ -157,7 +157,7 @@ def test_verbs_take_what_workers_hold(client: Client, picture: Any) -> None:
 
 @pytest.mark.full
 def test_serial_scans_are_written_as_they_come(client: Client, picture: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(executor, "PIXELS", 500)
+    monkeypatch.setattr(maps, "PIXELS", 500)
     out = np.empty(picture.shape[:2], np.uint8)
     predict(da.from_array(picture, (20, 33, 3)), PALETTE, dither="floyd-steinberg", out=out)
     assert np.array_equal(out, predict(picture, PALETTE, dither="floyd-steinberg"))

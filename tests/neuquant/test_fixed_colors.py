@@ -162,7 +162,7 @@ def test_alpha(queue, rng, mode):
 
 @pytest.mark.full
 def test_parallel_with_alpha_equals_its_reference(queue, picture, rng):
-    alpha = rng.integers(0, 256, (60, 70, 1), dtype=np.uint8)
+    alpha = rng.integers(0, 255, (60, 70, 1), dtype=np.uint8)  # opaque pixels would have entries of their own
     image = np.concatenate([picture, alpha], axis=2)
     fixed = [[200, 30, 30, 128], [0, 0, 0, 255]]
     palette = NeuQuantCL(20, sample_factor=20, fixed_colors=[*fixed, [0, 0, 0, 0]], queue=queue).fit(image).palette_

@@ -12,7 +12,9 @@ from clquant.runtime.errors import InvalidArgument, InvalidType, device_errors, 
 
 ALL = "all"
 QueueLike = cl.CommandQueue | Sequence[cl.CommandQueue] | str | None
-_ALLOWED = "allowed: a pyopencl.CommandQueue, a list of such, 'all' or None (clquant.runtime.default_queue gives one)"
+_ALLOWED = (
+    "allowed: a pyopencl.CommandQueue, a list of such, 'all' or None (clquant.runtime.default_queue('gpu') gives one)"
+)
 
 
 def device_queues(devices: str | Sequence[str | int] = ALL) -> list[cl.CommandQueue]:
