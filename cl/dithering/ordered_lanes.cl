@@ -10,6 +10,7 @@
 #endif
 #include "mapping/memo.h"
 #include "dithering/reach.h"
+#define WAYS_IN_LANES
 #include "dithering/simplices.h"
 
 /* Eight neighbours b of an entry a (`mixes_in_lanes` of clquant/dithering/mixes.py): what dithering/ordered.cl has of

@@ -2,9 +2,9 @@
  * of the simplex that it lies in (clquant/dithering/simplices.py). After mapping/nearest.h.
  *
  * The simplex is found by a walk from the one that `walks` has for the middle of the pixel's cell of the space, through
- * the first side that the pixel is beyond; in a regular triangulation such walks end. Corners are in the order of their lightness, the lightest first. Weights
- * are exact integers below 2^46; corners of weight 0 and the outer ones are left out, so that all simplices with a
- * pixel on their sides give one mixture. All in integers.
+ * the first side that the pixel is beyond; in a regular triangulation such walks end. Corners are in the order of their
+ * lightness, the lightest first. Weights are exact integers below 2^46; corners of weight 0 and the outer ones are left
+ * out, so that all simplices with a pixel on their sides give one mixture. All in integers.
  *
  * Constants: SIMPLICES: 0 where nothing of this is used, 1 where pixels are mixed so that are opaque, 2 where all are, as
  * the palette has no alpha; cells have WALK_SIDE along an axis, and a width of 1 << WALK_SHIFT.
@@ -59,6 +59,7 @@ void round_ends(int *ends, const int *entries, const long *shares, long total, i
         steps[i] = points[entries[i]] - points[entries[i + 1]];
         off += (scaled & 255) * steps[i];
     }
+#ifdef WAYS_IN_LANES
     const int8 ways = (int8)(0, 1, 2, 3, 4, 5, 6, 7), one = ways & 1, two = ways >> 1 & 1, three = ways >> 2;
     const int8 x = off.x - 256 * (one * steps[0].x + two * steps[1].x + three * steps[2].x);
     const int8 y = off.y - 256 * (one * steps[0].y + two * steps[1].y + three * steps[2].y);
@@ -69,6 +70,27 @@ void round_ends(int *ends, const int *entries, const long *shares, long total, i
     const int4 four = min(order.lo, order.hi);
     const int2 least = min(four.lo, four.hi);
     const int way = min(least.x, least.y);
+#else
+    /* In vectors NVIDIA's compiler (580.159) chose other ways. */
+    uint least = UINT_MAX;
+    int way = 0;
+    for (int other = 0; other < 1 << count; other++) {
+        int4 error = off;
+        int last = 0, grows = 1;
+        for (int i = 0; i < count; i++) {
+            const int up = other >> i & 1, end = floors[i] + up;
+            grows &= end >= last && end <= values;
+            last = end;
+            error -= 256 * up * steps[i];
+        }
+        const uint4 far = abs(error);
+        const uint largest = max(max(far.x, far.y), far.z);
+        if (grows && largest < least) {
+            least = largest;
+            way = other;
+        }
+    }
+#endif
     for (int i = 0; i < 3; i++)
         ends[i] = floors[i] + (way >> i & 1);
 }

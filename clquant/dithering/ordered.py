@@ -84,13 +84,8 @@ class OrderedDither(JobDither):
     def __repr__(self) -> str:
         return f"OrderedDither({self.mask!r}, size={self.size}, strength={self.strength}, means={self.means!r})"
 
-    def for_learned(self) -> OrderedDither:
-        """Return this dither with near entries, unless it says what means are to be.
-
-        Returns
-        -------
-        OrderedDither
-        """
+    def _for_learned(self) -> OrderedDither:
+        """Return this dither with near entries, unless it says what means are to be."""
         if self.means is not None:
             return self
         near = copy.copy(self)

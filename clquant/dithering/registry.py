@@ -38,7 +38,7 @@ class JobDither:
         """Return the job that chooses indices; raises InvalidArgument or InvalidType if a parameter is not allowed."""
         raise NotImplementedError
 
-    def for_learned(self) -> JobDither:
+    def _for_learned(self) -> JobDither:
         """Return the way to dither to a palette that an engine learned, where this one leaves that open."""
         return self
 
@@ -130,7 +130,7 @@ def find_dither(dither: Any) -> Ditherer | None:
 def for_learned(dither: Any) -> Any:
     """Return a ``dither=`` argument as an engine that learned the palette takes it."""
     owner = getattr(find_dither(dither), "__self__", None)
-    return owner.for_learned() if isinstance(owner, JobDither) else dither
+    return owner._for_learned() if isinstance(owner, JobDither) else dither
 
 
 def job_of(ditherer: Ditherer, palette: Palette, color_space: str) -> flow.Map | None:
