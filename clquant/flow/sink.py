@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import abc
-import concurrent.futures
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from clquant.flow.background import BackgroundCall
 from clquant.images import Picture
 from clquant.images.stores import whole_calls
 from clquant.params import reason_of, shown
@@ -97,8 +97,7 @@ class SinkResult:
         self._shape, self._dtype = shape, np.dtype(dtype)
         self._sink = sink
         sink.open(shape, self._dtype)
-        self._writer = concurrent.futures.ThreadPoolExecutor(1, "clquant-write")
-        self._writing: concurrent.futures.Future[None] | None = None
+        self._writing: BackgroundCall[None] | None = None
 
     def has(self, row1: int) -> bool:
         """Return whether an earlier job has written all rows before `row1`."""
@@ -112,12 +111,11 @@ class SinkResult:
         """Write a buffer's rows once all queued so far is done; wait for the rows before."""
         rows = self._session.download(buffer, (end - begin, *self._shape[1:]), self._dtype, offset)
         self._await()
-        self._writing = self._writer.submit(self._sink.write, begin, end, rows)
+        self._writing = BackgroundCall(self._sink.write, begin, end, rows)
 
     def array(self) -> Any:
         """Wait until all rows are written, and return the caller's object."""
         self._await()
-        self._writer.shutdown()
         return self._sink.target
 
     def _await(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import concurrent.futures
 import dataclasses
 import itertools
 import math
@@ -19,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import images
+from clquant.flow.background import BackgroundCall
 from clquant.images import Picture, decode, storage
 from clquant.images.dark_values import DarkRows, warned_once
 from clquant.images.input_rules import check_shape
@@ -58,8 +58,7 @@ class ReadAhead(Generic[T]):
 
     def __init__(self, read: Callable[[int, int], T]) -> None:
         self._read = read
-        self._thread = concurrent.futures.ThreadPoolExecutor(1, "clquant-read")
-        self._next: tuple[tuple[int, int], concurrent.futures.Future[T]] | None = None
+        self._next: tuple[tuple[int, int], BackgroundCall[T]] | None = None
 
     def get(self, first: int, end: int, after: tuple[int, int] | None) -> T:
         """Return what is read of rows ``first..end``, and begin to read those `after` them."""
@@ -67,12 +66,17 @@ class ReadAhead(Generic[T]):
         if known is not None and known[0] == (first, end):
             found = known[1].result()
         else:
-            if known is not None and not known[1].cancel():
-                concurrent.futures.wait([known[1]])
+            if known is not None:
+                known[1].wait()  # stores are read by one thread at a time
             found = self._read(first, end)
         if after is not None:
-            self._next = after, self._thread.submit(self._read, *after)
+            self._next = after, BackgroundCall(self._read, *after)
         return found
+
+    def wait(self) -> None:
+        """Wait for what is being read."""
+        if self._next is not None:
+            self._next[1].wait()
 
 
 def take_ahead(items: Iterable[T], depth: int = 1) -> Iterator[T]:

@@ -215,7 +215,7 @@ def test_bands_are_read_ahead_if_memory_holds_four(rows: int, read: list[int]) -
 
     reader = StoredRows(Noted(np.zeros((64, 100, 3), np.uint8)), "image", 4 * 10 * 300)
     reader.rows(0, rows)
-    reader._ahead._thread.shutdown()
+    reader._ahead.wait()
     assert ends == read
 
 
