@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clquant import params
-from clquant.dask.codec import PIXELS_AT_ONCE
+from clquant.dask import codec as chunked
 from clquant.dask.parts import read_later
 from clquant.images import files
 from clquant.runtime import ClquantError, FormatError, InvalidType
@@ -61,7 +61,7 @@ def decompressed(
         codebook_of(reader, getattr(own, "codebook_", None), own.queue)
     shape = header.shape if header.channels == 1 else (*header.shape, header.channels)
     high = BandLayout(*header.table_shape).rows * header.block.rows
-    rows = high * max(PIXELS_AT_ONCE // (high * shape[1]), 1)
+    rows = high * max(chunked.PIXELS_AT_ONCE // (high * shape[1]), 1)
     return read_later(partial(_decoded_rows, name, own, most), shape, np.uint8, [rows, shape[1]])
 
 

@@ -173,10 +173,14 @@ class NeuQuantFit:
         else:
             sampler = Sampler(self.session, scope, space, solid[:0])
             order, start = (SPREAD, self.params.start) if self.params.parallel else (WALK, walk_step(pixels.total))
-            source, end = pixels.walked(0)
-            count = min(SAMPLE, end, -(-pixels.total // self.params.sample_factor))
-            buffer = scope.zeros(count * POINT_BYTES)
-            sampler.points(source, order, start, (0, count), buffer, 0)
+            count = min(SAMPLE, max(pixels.total // self.params.sample_factor, 1))
+            if self.params.parallel:
+                count = min(count, schedules.schedule(self.params.n_colors, self.params.sample_factor).most)
+            buffer, first = scope.zeros(count * POINT_BYTES), 0
+            while first < count:  # pictures in stores have some samples at a time
+                source, end = pixels.walked(first)
+                sampler.points(source, order, start, (first, min(end, count) - first), buffer, first)
+                first = end
             points = self.session.download(buffer, (count, 4), np.uint16).astype(np.int64)
             points = points[points[:, 0] < 65535]  # of alpha above 0
             weights = np.ones(len(points), np.int64)

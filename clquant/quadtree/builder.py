@@ -200,7 +200,8 @@ class QuadtreeBuilder(Estimator):
 def warn_of_classes(session: runtime.Session, job: TreeJob, leaf: npt.NDArray[np.void]) -> None:
     """Warn if a whole picture became a single leaf, and has values like a mask's or a class map's."""
     picture = job.picture
-    if job.criterion.floor_level >= root_level(picture.height, picture.width) or leaf["mean"].max() > MOST_CLASS:
+    by_size = job.criterion.floor_level >= root_level(picture.height, picture.width)
+    if by_size or not job.criterion.steps or leaf["mean"].max() > MOST_CLASS:
         return
     parts = (part.on_host(session) for part in flow.PictureSource(picture).parts_in_memory())
     ends = [(int(part.min()), int(part.max())) for part in parts]

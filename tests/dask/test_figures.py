@@ -63,6 +63,7 @@ def test_pairs_that_do_not_fit_are_refused() -> None:
 
 
 @pytest.mark.full
+@pytest.mark.filterwarnings("ignore:the picture is a single leaf")
 @given(
     height=st.integers(1, 200),
     width=st.integers(1, 200),

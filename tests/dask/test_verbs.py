@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 
 import clquant
-from clquant.dask import MismatchError, decompressed, executor, histogram, opened, verify
+from clquant.dask import MismatchError, decompressed, histogram, maps, opened, verify
 from clquant.palette.engine import predict, transform
 from tests.lowering import lower
 
@@ -198,7 +198,7 @@ def test_files_of_lazy_pictures_are_those_of_the_whole(picture: Any, channels: i
 @pytest.mark.full
 @pytest.mark.parametrize("pixels", [1 << 24, 1])
 def test_side_match_and_decoding_by_bands(picture: Any, tmp_path: Any, monkeypatch: Any, pixels: int) -> None:
-    monkeypatch.setattr("clquant.vq.container.writing.PIXELS_AT_ONCE", pixels)
+    monkeypatch.setattr("clquant.dask.codec.PIXELS_AT_ONCE", pixels)
     lower(monkeypatch, bands__blocks=400)
     whole = picture[..., 0].copy()
     codec = clquant.VQCodec(16, (2, 3), state_size=4, tolerance=90.0, refine=0, max_iter=2).fit(whole)
@@ -299,7 +299,7 @@ class _OwnDither:
 )
 @pytest.mark.parametrize("most", [171, 171 * 37, 1 << 24])
 def test_serial_scans_go_from_band_to_band(picture: Any, dither: Any, most: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr(executor, "PIXELS", most)
+    monkeypatch.setattr(maps, "PIXELS", most)
     given, done = da.from_array(picture[:120], (50, 71, 3)), []
     whole = predict(picture[:120], SIX, dither=dither)
     lazy = predict(given, SIX, dither=dither)

@@ -53,6 +53,7 @@ def check(image, threshold, queue, method="bottom-up", **options):
 
 
 @pytest.mark.full
+@pytest.mark.filterwarnings("ignore:the picture is a single leaf")
 def test_every_square_size(queue, rng):
     for side in range(1, 66):
         image = patches(rng, side, side, 3)

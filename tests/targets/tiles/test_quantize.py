@@ -15,6 +15,7 @@ import pytest
 
 import clquant
 from clquant import cli, tiles
+from clquant.dithering.registry import for_learned
 from clquant.palette.engine import predict
 from clquant.targets.tiles import stores
 from clquant.targets.tiles.stores import Place
@@ -101,7 +102,7 @@ def test_tiles_have_the_bits_of_the_whole_map(
     made = tiles.quantize(source, tmp_path / name, 9, dither=dither)
     assert made.palette == clquant.KMeansPalette(9).fit(list(world.values())).palette_
     assert tiles.histogram(source) == clquant.ColorHistogram.of(list(world.values()))
-    check(tmp_path / name, world, made.palette, dither)
+    check(tmp_path / name, world, made.palette, for_learned(dither))
     # All of the sea is one tile, unless a mask lies differently over it.
     assert (made.tiles, made.empty, made.written) == (80, 4, 76)
     assert dither is not None or made.distinct == 80 - 40 + 1 - 3
@@ -194,7 +195,7 @@ def test_the_command(tmp_path: pathlib.Path, world: Any, source: pathlib.Path, c
     assert cli.main(["tiles", str(source), "-k", "7", "-o", out, "--dither", "bayer", "--save-palette", palette]) == 0
     assert "76 of 80 tiles, 4 empty" in capsys.readouterr().err
     learned = clquant.KMeansPalette(7).fit(list(world.values())).palette_
-    check(tmp_path / "out.mbtiles", world, learned, "bayer")
+    check(tmp_path / "out.mbtiles", world, learned, for_learned("bayer"))
     assert cli.main(["tiles", str(source), "--use", "#000,#fff", "-o", str(tmp_path / "bw"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["results"][0]["written"] == 76
     assert cli.main(["tiles", str(source), "--use", "#000", "-k", "2", "-o", out]) == 2
