@@ -137,6 +137,11 @@ JOBS = (
         runs.tuned({"mapping.table_pays": 1 << 16}, runs.serial(runs.ODD, palette=runs.CUBE)),
         False,
     ),
+    Job(
+        "diffused to 300 in a table",
+        runs.tuned({"mapping.table_pays": 1 << 16}, runs.mapped(300, 3, side=520, dither="floyd-steinberg")),
+        False,
+    ),
     Job("serial palette small", runs.serial(runs.TINY, palette=runs.SIX), True),
     Job("quadtree gray", runs.quadtree(runs.GRAY), True),
     Job("quality gray", runs.measures(runs.GRAY), True),

@@ -99,7 +99,7 @@ void round_ends(int *ends, const int *entries, const long *shares, long total, i
  * values to those of 8-bit ones. */
 int4 point_to_mix(int4 point, int4 nearest, int strength)
 {
-    return (nearest + ((point - nearest) * strength + 128 >> 8) + SPACE_SCALE / 2) / SPACE_SCALE;
+    return (nearest + (((point - nearest) * strength + 128) >> 8) + SPACE_SCALE / 2) / SPACE_SCALE;
 }
 
 /* The mixture for an opaque colour's point. */
