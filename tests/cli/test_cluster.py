@@ -84,7 +84,7 @@ def test_large_files_are_decoded_by_bands(
 ) -> None:
     assert cli.main(["vq", "encode", "in", "--gray", "-n", "8", "--refine", "2", "-q", "-o", "coded"]) == 0
     monkeypatch.setattr("clquant.cli.commands.vq.MOST_PIXELS_AT_ONCE", 8)
-    monkeypatch.setattr("clquant.dask.stored.PIXELS_AT_ONCE", 1)
+    monkeypatch.setattr("clquant.dask.codec.PIXELS_AT_ONCE", 1)
     capsys.readouterr()
     for target, more in (("one", ()), ("other", ("--cluster", address))):
         assert cli.main(["vq", "decode", "coded", "-o", target, *more]) == 0

@@ -54,6 +54,7 @@ def test_small(queue: runtime.CommandQueue, rng: np.random.Generator, shape: tup
 
 
 @pytest.mark.full
+@pytest.mark.filterwarnings("ignore:image is uint16 with no value above")
 @ANY
 @given(
     height=st.integers(1, 70),
