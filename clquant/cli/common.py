@@ -259,7 +259,7 @@ def sides(text: str) -> tuple[int, int]:
     """Two whole numbers from 1 on, such as ``4x4``."""
     found = re.fullmatch(r"([1-9]\d{0,4})x([1-9]\d{0,4})", text.lower())
     if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no pair of whole numbers, such as 4x4 or 800x480")
+        raise argparse.ArgumentTypeError(f"{text!r} is no pair of whole numbers from 1 on, such as 4x4 or 800x480")
     return int(found[1]), int(found[2])
 
 
